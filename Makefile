@@ -1,0 +1,36 @@
+# Everything runs in a local virtual environment; PYTHON picks the interpreter that makes it.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: help setup check test demo gauntlet train clean
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: .venv/ready ## make the virtual environment
+
+.venv/ready: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --editable . --group dev
+	touch $@
+
+check: setup ## ruff, mypy --strict, import-linter
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: setup ## all tests
+	$(BIN)/pytest
+
+demo: setup ## engine + router + two prompts, from nothing
+	$(BIN)/decomp-router demo
+
+gauntlet: setup ## score the shipped decomposer on the development set
+	$(BIN)/decomp-router gauntlet run model/corpus/dev
+
+clean: ## remove what was made
+	rm -rf .venv .cache

@@ -1,0 +1,1 @@
+"""Prompt to plan: pure, no network, no clock."""

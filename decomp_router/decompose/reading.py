@@ -1,0 +1,195 @@
+"""From the network's scores to a plan: spans from tags, edges from pair scores, doubt into order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import networkx as nx
+import numpy as np
+import numpy.typing as npt
+
+from decomp_router.decompose.labels import TAG_INDEX, TAGS, role_of
+from decomp_router.decompose.network import Scores
+from decomp_router.plan import Clause, Plan, Subtask
+
+Doubles = npt.NDArray[np.float64]
+
+_BRIDGE = 2
+"""Untagged tokens inside a sub-task that do not end it (a stray comma, a quote mark)."""
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """How sure the network must be, as probabilities; chosen on a calibration split, kept with the artefact."""
+
+    independent: float
+    """Two sub-tasks run at the same time only from here up."""
+    joint: float
+    """A constraint binds all parts together from here up."""
+    guard: float
+    """The prompt fans out at all only from here up."""
+
+    def __post_init__(self) -> None:
+        assert all(0.0 <= value <= 1.0 for value in (self.independent, self.joint, self.guard)), self
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A plan and, in one sentence, why it is as parallel as it is."""
+
+    plan: Plan
+    reason: str
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Prompt tokens first..last (inclusive) with one tag."""
+
+    tag: str
+    first: int
+    last: int
+
+
+def segments(tags: Doubles) -> list[Segment]:
+    """Runs of equal tags over prompt tokens; `tags` [prompt tokens, tags] are probabilities or logits."""
+    found: list[Segment] = []
+    for token, index in enumerate(np.argmax(tags, axis=1)):
+        tag = TAGS[int(index)]
+        if tag == "none":
+            continue
+        last = found[-1] if found else None
+        kind = "task" if tag == "task-begin" else tag
+        bridge = _BRIDGE if kind == "task" else 0
+        if last and tag != "task-begin" and last.tag == kind and token - last.last <= bridge + 1:
+            found[-1] = replace(last, last=token)
+        else:
+            found.append(Segment(kind, token, token))
+    return found
+
+
+def softmax(logits: npt.NDArray[np.float32]) -> Doubles:
+    """Along the last axis, float64."""
+    shifted = np.exp(logits.astype(np.float64) - logits.max(axis=-1, keepdims=True))
+    result: Doubles = shifted / shifted.sum(axis=-1, keepdims=True)
+    return result
+
+
+def pair_logits(scores: Scores, tasks: list[Segment]) -> Doubles:
+    """[tasks, tasks]: logit that j needs i, against 0 for independence."""
+    parents = np.stack([scores.parents[t.first + 1 : t.last + 2].mean(0) for t in tasks])
+    children = np.stack([scores.children[t.first + 1 : t.last + 2].mean(0) for t in tasks])
+    logits: Doubles = (parents @ children.T).astype(np.float64)
+    return logits
+
+
+def independence(forward: float, backward: float) -> float:
+    """Probability that two sub-tasks are independent, from the logits of both directions."""
+    return float(1.0 / (1.0 + np.exp(min(forward, 60.0)) + np.exp(min(backward, 60.0))))
+
+
+def read(prompt: str, spans: npt.NDArray[np.int64], scores: Scores, thresholds: Thresholds) -> Reading:
+    """The plan of a prompt; `spans` [prompt tokens, 2] as in Encoding."""
+    tags = softmax(scores.tags[1 : len(spans) + 1])
+    found = segments(tags) if len(spans) else []
+    tasks = [s for s in found if s.tag == "task"]
+    if len(tasks) < 2:
+        return Reading(_one_task(prompt, spans, found), "one task")
+    edges, doubt = _edges(pair_logits(scores, tasks), thresholds.independent)
+    plan = _plan(prompt, spans, found, edges, scores)
+    if not plan.fans_out:
+        return Reading(plan, "each sub-task needs the one before" if not doubt else doubt)
+    joint = _joint(tags, found)
+    if joint >= thresholds.joint:
+        return Reading(chain(plan), f"a constraint on the whole answer ties the parts (p={joint:.2f})")
+    guard = float(1.0 / (1.0 + np.exp(-scores.guard)))
+    if guard < thresholds.guard:
+        return Reading(chain(plan), f"not sure enough that parts are independent (p={guard:.2f})")
+    return Reading(plan, f"{plan.width} independent sub-tasks" if not doubt else f"width {plan.width}; {doubt}")
+
+
+def _one_task(prompt: str, spans: npt.NDArray[np.int64], found: list[Segment]) -> Plan:
+    tasks = [s for s in found if s.tag == "task"]
+    if not tasks:
+        return Plan.atomic(prompt)
+    start, end = int(spans[tasks[0].first][0]), int(spans[tasks[0].last][1])
+    return Plan(prompt, (Subtask("t1", start, end),), _clauses(spans, found, ["t1"]))
+
+
+def _edges(logits: Doubles, independent: float) -> tuple[list[tuple[int, int]], str]:
+    """Edges (parent, child) between all pairs that are not surely independent, and the first doubt met."""
+    edges, doubt = [], ""
+    for i in range(len(logits)):
+        for j in range(i + 1, len(logits)):
+            chance = independence(logits[i, j], logits[j, i])
+            if chance >= independent:
+                continue
+            edges.append((i, j) if logits[i, j] >= logits[j, i] else (j, i))
+            if chance >= 0.5 and not doubt:
+                doubt = f"independence of t{i + 1} and t{j + 1} is uncertain (p={chance:.2f})"
+    return edges, doubt
+
+
+def _plan(
+    prompt: str,
+    spans: npt.NDArray[np.int64],
+    found: list[Segment],
+    edges: list[tuple[int, int]],
+    scores: Scores,
+) -> Plan:
+    tasks = [s for s in found if s.tag == "task"]
+    ids = [f"t{i + 1}" for i in range(len(tasks))]
+    graph = _acyclic(len(tasks), edges)
+    subtasks = tuple(
+        Subtask(
+            id=ids[i],
+            start=int(spans[task.first][0]),
+            end=int(spans[task.last][1]),
+            deps=tuple(ids[parent] for parent in sorted(graph.predecessors(i))),
+            length=int(np.argmax(scores.lengths[task.first + 1 : task.last + 2].mean(0))),
+        )
+        for i, task in enumerate(tasks)
+    )
+    return Plan(prompt, subtasks, _clauses(spans, found, ids))
+
+
+def _acyclic(count: int, edges: list[tuple[int, int]]) -> nx.DiGraph:
+    """Transitive reduction of the edges; where they contradict each other, a chain in text order."""
+    graph: nx.DiGraph = nx.DiGraph()
+    graph.add_nodes_from(range(count))
+    graph.add_edges_from(edges)
+    if not nx.is_directed_acyclic_graph(graph):
+        graph.clear_edges()
+        graph.add_edges_from((i, i + 1) for i in range(count - 1))
+    return nx.transitive_reduction(graph)
+
+
+def _clauses(spans: npt.NDArray[np.int64], found: list[Segment], ids: list[str]) -> tuple[Clause, ...]:
+    clauses, tasks_before = [], 0
+    for segment in found:
+        if segment.tag == "task":
+            tasks_before += 1
+            continue
+        target = {"constraint-each": "each", "constraint-joint": "joint"}.get(segment.tag)
+        if segment.tag == "constraint-one":  # a constraint follows the ask that it binds
+            target = ids[max(tasks_before, 1) - 1] if ids else "joint"
+        role = role_of(segment.tag)  # type: ignore[arg-type]
+        clauses.append(Clause(int(spans[segment.first][0]), int(spans[segment.last][1]), role, target))
+    return tuple(clauses)
+
+
+def _joint(tags: Doubles, found: list[Segment]) -> float:
+    """The strongest sign of a joint constraint: mean over its segment, or over any other constraint's."""
+    column = tags[:, TAG_INDEX["constraint-joint"]]
+    constraints = [s for s in found if s.tag.startswith("constraint")]
+    return max((float(column[s.first : s.last + 1].mean()) for s in constraints), default=0.0)
+
+
+def chain(plan: Plan) -> Plan:
+    """The same sub-tasks one after the other: an order that keeps every edge, text order where free."""
+    place = {task.id: task.start for task in plan.subtasks}
+    order = list(nx.lexicographical_topological_sort(plan.graph, key=place.__getitem__))
+    previous = dict(zip(order[1:], order, strict=False))
+    subtasks = tuple(
+        replace(task, deps=(previous[task.id],) if task.id in previous else ()) for task in plan.subtasks
+    )
+    return replace(plan, subtasks=subtasks)

@@ -1,0 +1,1 @@
+"""How the decomposer is judged: labelled cases, scoring, reports."""

@@ -1,0 +1,1 @@
+"""How the decomposer's network is made: corpus, augmentation, network, training, export."""

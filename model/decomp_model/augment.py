@@ -1,0 +1,357 @@
+"""Recombination of hand-written cases: each operation makes a prompt whose labels are true by construction."""
+
+from __future__ import annotations
+
+import random
+import re
+import tomllib
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from decomp_gauntlet.cases import Case
+from decomp_router.plan import Clause, Plan, Subtask
+
+MACHINE_TAGS = frozenset(
+    "chat-frontend title tags follow-ups search-queries retrieval output-parser json agent coding-agent tools few-shot "
+    "judge rubric character-card voice-assistant machine template extraction compaction".split()
+)
+LONGEST_PART = 600
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A stretch of prompt with its label, if any; `label` is placed at 0..len(text)."""
+
+    text: str
+    label: Subtask | Clause | None = None
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Hand-written connecting text of one language (model/corpus/parts/LANG.toml)."""
+
+    joiners: list[str]
+    """Between two independent asks; one that starts with a capital or a line break opens a new sentence."""
+    followups: list[str]
+    """Asks that need the answer of the one before."""
+    fan_ins: list[str]
+    """Asks that need the answers of all before."""
+    joint: list[str]
+    each: list[str]
+    personas: list[str]
+    greetings: list[str]
+    wrappers: list[str]
+    """One ask about a pasted text, which stands at {}."""
+
+
+def load_parts(folder: Path) -> dict[str, Parts]:
+    """Connecting text by language."""
+    return {path.stem: Parts(**tomllib.loads(path.read_text(encoding="utf-8"))) for path in folder.glob("*.toml")}
+
+
+def pieces_of(case: Case) -> list[Piece]:
+    """A case as labelled and unlabelled stretches, in text order."""
+    assert case.truth is not None
+    pieces, position = [], 0
+    for span in sorted((*case.truth.subtasks, *case.truth.clauses), key=lambda span: span.start):
+        pieces += [Piece(case.prompt[position : span.start]), Piece(case.truth.text(span), span)]
+        position = span.end
+    return [piece for piece in (*pieces, Piece(case.prompt[position:])) if piece.text]
+
+
+def compose(pieces: Sequence[Piece], like: Case) -> Case:
+    """The case that a sequence of pieces spells; language and earlier messages of `like`."""
+    prompt, subtasks, clauses = "", [], []
+    for piece in pieces:
+        start, prompt = len(prompt), prompt + piece.text
+        if piece.label is not None and piece.text:
+            placed = replace(piece.label, start=start, end=len(prompt))
+            (subtasks if isinstance(placed, Subtask) else clauses).append(placed)
+    truth = Plan(prompt, tuple(subtasks), tuple(clauses))  # type: ignore[arg-type]
+    return replace(like, prompt=prompt, truth=truth, fanout_expected=truth.fans_out)
+
+
+def renamed(pieces: Sequence[Piece], prefix: str) -> list[Piece]:
+    """The same pieces with sub-task ids made unique, also in what refers to them."""
+
+    def rename(label: Subtask | Clause | None) -> Subtask | Clause | None:
+        if isinstance(label, Subtask):
+            return replace(label, id=prefix + label.id, deps=tuple(prefix + dep for dep in label.deps))
+        if label is not None and label.target not in (None, "each", "joint"):
+            return replace(label, target=f"{prefix}{label.target}")
+        return label
+
+    return [replace(piece, label=rename(piece.label)) for piece in pieces]
+
+
+class Augmenter:
+    """Draws random true recombinations from a pool of cases."""
+
+    def __init__(self, cases: Sequence[Case], parts: dict[str, Parts], rng: random.Random) -> None:
+        self._rng, self._parts = rng, parts
+        self._cases = [case for case in cases if case.truth is not None]
+        self._single = {
+            lang: [case for case in self._cases if case.lang == lang and _joinable(case)] for lang in parts
+        }
+        self._context = {
+            lang: [
+                case.truth.text(clause)
+                for case in self._cases
+                if case.lang == lang and case.truth is not None
+                for clause in case.truth.clauses
+                if clause.role == "context" and 20 < clause.end - clause.start < 400
+            ]
+            for lang in parts
+        }
+        self._operations: list[tuple[Callable[[], Case], float]] = [
+            (self._original, 10.0),
+            (self._joined, 2.5),
+            (self._followed, 2.5),
+            (self._followed_and_joined, 1.0),
+            (self._joined_with_fan_in, 1.0),
+            (self._jointly_bound, 2.0),
+            (self._bound_each, 1.5),
+            (self._pasted, 2.0),
+        ]
+
+    def draw(self) -> Case:
+        """One case: an operation, then surroundings and surface noise now and then."""
+        operation = self._rng.choices(*zip(*self._operations, strict=True))[0]
+        case: Case = operation()
+        if self._rng.random() < 0.25:
+            case = self._surrounded(case)
+        return self._noisy(case) if self._rng.random() < 0.35 else case
+
+    def _language(self) -> str:
+        return self._rng.choices(list(self._single), [len(found) for found in self._single.values()])[0]
+
+    def _original(self) -> Case:
+        return self._rng.choice(self._cases)
+
+    def _pick(self, lang: str, count: int) -> list[Case]:
+        return self._rng.sample(self._single[lang], count)
+
+    def _joined(self) -> Case:
+        """Independent asks side by side: parallel."""
+        lang = self._language()
+        count = self._rng.choice((2, 2, 2, 3, 3, 4))
+        return self._side_by_side([pieces_of(case) for case in self._pick(lang, count)], lang)
+
+    def _side_by_side(self, parts: list[list[Piece]], lang: str) -> Case:
+        bare = [_without_frame(part, keep_constraints=i < len(parts) - 1) for i, part in enumerate(parts)]
+        unique = [renamed(part, f"p{i}") for i, part in enumerate(bare)]
+        if self._rng.random() < 0.25:
+            pieces = self._listed(unique)
+        else:
+            pieces = list(unique[0])
+            for part in unique[1:]:
+                pieces = self._join(pieces, part, self._rng.choice(self._parts[lang].joiners))
+        return compose(pieces, Case("augmented", lang, "", False, None))
+
+    def _listed(self, parts: list[list[Piece]]) -> list[Piece]:
+        style = self._rng.choice(("{}. ", "{}) ", "- ", "* ", "({}) ", "• "))
+        gap = self._rng.choice(("\n", "\n", "\n\n", " "))
+        pieces: list[Piece] = []
+        for number, part in enumerate(parts, 1):
+            pieces += [Piece((gap if number > 1 else "") + style.format(number)), *part]
+        return pieces
+
+    def _join(self, before: list[Piece], after: list[Piece], joiner: str) -> list[Piece]:
+        opens_sentence = joiner.lstrip(" ")[:1].isupper() or joiner.startswith("\n")
+        if opens_sentence:
+            if before[-1].text[-1:].isalnum() and self._rng.random() < 0.8:
+                before = [*before, Piece("?" if _asks(before) else ".")]
+        else:
+            before = _without_full_stop(before)
+        if not opens_sentence or joiner.rstrip(" ")[-1:] not in (".", ":", "\n", "?", "!", ""):
+            after = [replace(after[0], text=_lower_first(after[0].text)), *after[1:]]
+        return [*before, Piece(joiner), *after]
+
+    def _followed(self) -> Case:
+        """An ask and one that works on its answer: a chain."""
+        lang = self._language()
+        case = self._pick(lang, 1)[0]
+        return compose(self._with_followups(case, lang), case)
+
+    def _with_followups(self, case: Case, lang: str) -> list[Piece]:
+        pieces = _without_frame(pieces_of(case), keep_constraints=True)
+        parent = next(piece.label.id for piece in pieces if isinstance(piece.label, Subtask))
+        for text in self._rng.sample(self._parts[lang].followups, self._rng.choice((1, 1, 2))):
+            child = f"f{parent}"
+            pieces = self._append_ask(pieces, text, Subtask(child, 0, 1, (parent,), 1))
+            parent = child
+        return pieces
+
+    def _append_ask(self, pieces: list[Piece], text: str, label: Subtask) -> list[Piece]:
+        """`text` is `connective|ask`: what stands before the bar is outside the sub-task."""
+        connective, _, ask = text.rpartition("|")
+        return self._join(pieces, [Piece(ask, label)], connective or " ")
+
+    def _followed_and_joined(self) -> Case:
+        """A chain beside an unrelated ask: mixed."""
+        lang = self._language()
+        first, second = self._pick(lang, 2)
+        parts = [self._with_followups(first, lang), pieces_of(second)]
+        self._rng.shuffle(parts)
+        return self._side_by_side(parts, lang)
+
+    def _joined_with_fan_in(self) -> Case:
+        """Independent asks, then one that needs all their answers: mixed."""
+        case = self._joined()
+        assert case.truth is not None
+        label = Subtask("fan", 0, 1, tuple(task.id for task in case.truth.subtasks), 1)
+        return compose(self._append_ask(pieces_of(case), self._rng.choice(self._parts[case.lang].fan_ins), label), case)
+
+    def _parallel(self) -> Case:
+        written = [
+            case
+            for case in self._cases
+            if case.lang in self._parts and case.truth is not None and case.cls == "parallel"
+            and not any(clause.target == "each" for clause in case.truth.clauses)
+        ]  # fmt: skip
+        return self._rng.choice(written) if written and self._rng.random() < 0.6 else self._joined()
+
+    def _jointly_bound(self) -> Case:
+        """A constraint on the whole answer ties independent parts: dependent."""
+        case = self._parallel()
+        clause = Clause(0, 1, "constraint", "joint")
+        pieces = self._constrained(_chained(pieces_of(case)), self._rng.choice(self._parts[case.lang].joint), clause)
+        return compose(pieces, case)
+
+    def _bound_each(self) -> Case:
+        """A constraint on each part ties nothing."""
+        case = self._parallel()
+        clause = Clause(0, 1, "constraint", "each")
+        pieces = self._constrained(pieces_of(case), self._rng.choice(self._parts[case.lang].each), clause)
+        return compose(pieces, case)
+
+    def _constrained(self, pieces: list[Piece], text: str, clause: Clause) -> list[Piece]:
+        constraint = Piece(text, clause)
+        if self._rng.random() < 0.2:
+            return [constraint, Piece(" " if text[-1] in ".:!" else ": "), *pieces]
+        if text[:1].isupper():
+            end = "" if pieces[-1].text.rstrip()[-1:] in ".?!:" else "."
+            return [*pieces, Piece(end + self._rng.choice((" ", "\n", "\n\n"))), constraint]
+        return [*_without_full_stop(pieces), Piece(self._rng.choice((", ", " - ", " ("))), constraint]
+
+    def _pasted(self) -> Case:
+        """Whole prompts as the material of one ask: atomic, whatever they order."""
+        lang = self._language()
+        wrapper = self._rng.choice(self._parts[lang].wrappers)
+        inner = self._rng.choice(self._cases).prompt
+        if self._rng.random() < 0.3:
+            inner += "\n" + self._rng.choice(self._cases).prompt
+        before, _, after = wrapper.partition("{}")
+        ask = before if len(before.strip()) >= len(after.strip()) else after
+        pieces = []
+        for text in (before, inner, after):
+            label: Subtask | Clause | None = Clause(0, 1, "pasted")
+            if text is not inner:
+                label = Subtask("a", 0, 1, (), 1) if text is ask else None
+            bare = text.strip()
+            lead, tail = text[: text.find(bare)], text[text.find(bare) + len(bare) :]
+            pieces += [Piece(lead), Piece(bare, label), Piece(tail)] if bare else [Piece(text)]
+        return compose([piece for piece in pieces if piece.text], Case("augmented", lang, "", False, None))
+
+    def _surrounded(self, case: Case) -> Case:
+        """A greeting, a persona or background from elsewhere in front; it changes nothing."""
+        if case.lang not in self._parts:
+            return case
+        parts, roll = self._parts[case.lang], self._rng.random()
+        if roll < 0.35:
+            piece = Piece(self._rng.choice(parts.greetings), Clause(0, 1, "greeting"))
+        elif roll < 0.6 or not self._context[case.lang]:
+            piece = Piece(self._rng.choice(parts.personas), Clause(0, 1, "persona"))
+        else:
+            piece = Piece(self._rng.choice(self._context[case.lang]), Clause(0, 1, "context"))
+        return compose([piece, Piece(self._rng.choice((" ", "\n", "\n\n"))), *pieces_of(case)], case)
+
+    def _noisy(self, case: Case) -> Case:
+        """The same words typed in haste."""
+        change = self._rng.choice((_lowered, _without_accents, _without_punctuation, self._misspelt))
+        pieces = [replace(piece, text=change(piece.text)) for piece in pieces_of(case)]
+        return case if any(not piece.text.strip() and piece.label for piece in pieces) else compose(pieces, case)
+
+    def _misspelt(self, text: str) -> str:
+        letters = list(text)
+        for i in range(1, len(letters) - 1):
+            if letters[i].isalpha() and letters[i + 1].isalpha() and self._rng.random() < 0.02:
+                if self._rng.random() < 0.5:
+                    letters[i], letters[i + 1] = letters[i + 1], letters[i]
+                else:
+                    letters[i] = ""
+        return "".join(letters)
+
+
+def _joinable(case: Case) -> bool:
+    """One person's single ask that stands on its own."""
+    return (
+        case.cls == "atomic"
+        and not case.context
+        and len(case.prompt) <= LONGEST_PART
+        and not MACHINE_TAGS & set(case.tags)
+        and case.truth is not None
+        and not any(clause.role == "meta" for clause in case.truth.clauses)
+    )
+
+
+def _without_frame(pieces: Sequence[Piece], keep_constraints: bool) -> list[Piece]:
+    """Without greetings and personas; constraints, which could bind more than their own part, as asked."""
+    task = next(piece.label.id for piece in pieces if isinstance(piece.label, Subtask))
+    kept: list[Piece] = []
+    for piece in pieces:
+        label = piece.label
+        if isinstance(label, Clause):
+            if label.role in ("greeting", "persona") or (label.role == "constraint" and not keep_constraints):
+                continue
+            if label.target in ("each", "joint"):
+                piece = replace(piece, label=replace(label, target=task))
+        kept.append(piece)
+    text = [piece for piece in kept if piece.text]
+    while text and not text[0].label and not re.search(r"\w", text[0].text):
+        text = text[1:]
+    while text and not text[-1].label and not re.search(r"\w", text[-1].text) and "?" not in text[-1].text:
+        text = text[:-1]
+    return text
+
+
+def _chained(pieces: Sequence[Piece]) -> list[Piece]:
+    chained, previous = [], ""
+    for piece in pieces:
+        if isinstance(piece.label, Subtask):
+            deps = (previous,) if previous else ()
+            previous = piece.label.id
+            piece = replace(piece, label=replace(piece.label, deps=deps))
+        chained.append(piece)
+    return chained
+
+
+def _asks(pieces: Sequence[Piece]) -> bool:
+    words = pieces[-1].text.lstrip("¿ ").lower()
+    return words.startswith(("what", "why", "how", "who", "when", "where", "is ", "can ", "qué", "por qué", "cómo", "cuá"))
+
+
+def _without_full_stop(pieces: Sequence[Piece]) -> list[Piece]:
+    last = pieces[-1]
+    text = last.text.rstrip()
+    text = text[:-1] if text.endswith(".") and not text.endswith("..") else text
+    return [*pieces[:-1], replace(last, text=text)] if text else list(pieces[:-1])
+
+
+def _lower_first(text: str) -> str:
+    return text if text[:2].isupper() or text[:2] == "I " else text[:1].lower() + text[1:]
+
+
+def _lowered(text: str) -> str:
+    return text.lower()
+
+
+def _without_punctuation(text: str) -> str:
+    return re.sub(r"(?<=\w)[.,;:](?=\s|$)|[¿¡?!]", "", text)
+
+
+def _without_accents(text: str) -> str:
+    decomposed = unicodedata.normalize("NFD", text)
+    return unicodedata.normalize("NFC", "".join(c for c in decomposed if c not in "\u0301\u0300\u0308"))

@@ -1,0 +1,62 @@
+"""Thresholds: from out-of-fold scores, the most recall at a bounded rate of dangerous false parallels."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from decomp_gauntlet.cases import Case
+from decomp_gauntlet.report import Summary, summarise
+from decomp_gauntlet.score import score
+from decomp_router.decompose.network import Scores
+from decomp_router.decompose.reading import Thresholds, read
+
+INDEPENDENT = (0.5, 0.7, 0.8, 0.9, 0.95, 0.97, 0.98, 0.99, 0.995)
+JOINT = (0.1, 0.2, 0.35, 0.5)
+GUARD = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98)
+
+
+@dataclass(frozen=True)
+class Observation:
+    """A case and what a network that never saw it says of it."""
+
+    case: Case
+    spans: npt.NDArray[np.int64]
+    scores: Scores
+
+
+def save(observations: Sequence[Observation], path: Path) -> None:
+    """Keep observations for later calibration (a local file of this project's own making)."""
+    path.write_bytes(pickle.dumps(list(observations)))
+
+
+def load(path: Path) -> list[Observation]:
+    """Observations that `save` wrote."""
+    observations: list[Observation] = pickle.loads(path.read_bytes())
+    return observations
+
+
+def judge(observations: Iterable[Observation], thresholds: Thresholds) -> Summary:
+    """The figures of a set of observations at some thresholds."""
+    return summarise(
+        [score(o.case, read(o.case.prompt, o.spans, o.scores, thresholds).plan) for o in observations]
+    )
+
+
+def grid() -> list[Thresholds]:
+    """All combinations considered."""
+    return [Thresholds(*values) for values in product(INDEPENDENT, JOINT, GUARD)]
+
+
+def choose(summaries: dict[Thresholds, Summary], dangerous_rate: float) -> Thresholds:
+    """The highest accuracy among those whose dangerous rate is at most `dangerous_rate`, or the least dangerous."""
+    safe = {t: s for t, s in summaries.items() if s.dangerous_rate <= dangerous_rate}
+    if safe:
+        return max(safe, key=lambda t: (safe[t].accuracy, -safe[t].dangerous))
+    return min(summaries, key=lambda t: (summaries[t].dangerous, -summaries[t].accuracy))
