@@ -50,10 +50,16 @@ class Segment:
     last: int
 
 
-def segments(tags: Doubles) -> list[Segment]:
-    """Runs of equal tags over prompt tokens; `tags` [prompt tokens, tags] are probabilities or logits."""
+def segments(tags: Doubles, spans: npt.NDArray[np.int64]) -> list[Segment]:
+    """Runs of equal tags over prompt tokens; `tags` [prompt tokens, tags] are probabilities or logits.
+
+    Tokens that share a character ("…" is three of them) share the tag of the first.
+    """
     found: list[Segment] = []
     for token, index in enumerate(np.argmax(tags, axis=1)):
+        if found and found[-1].last == token - 1 and spans[token][0] < spans[token - 1][1]:
+            found[-1] = replace(found[-1], last=token)
+            continue
         tag = TAGS[int(index)]
         if tag == "none":
             continue
@@ -90,7 +96,7 @@ def independence(forward: float, backward: float) -> float:
 def read(prompt: str, spans: npt.NDArray[np.int64], scores: Scores, thresholds: Thresholds) -> Reading:
     """The plan of a prompt; `spans` [prompt tokens, 2] as in Encoding."""
     tags = softmax(scores.tags[1 : len(spans) + 1])
-    found = segments(tags) if len(spans) else []
+    found = segments(tags, spans) if len(spans) else []
     tasks = [s for s in found if s.tag == "task"]
     if len(tasks) < 2:
         return Reading(_one_task(prompt, spans, found), "one task")

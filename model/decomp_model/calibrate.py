@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from decomp_gauntlet.cases import Case
 from decomp_gauntlet.report import Summary, summarise
-from decomp_gauntlet.score import score
+from decomp_gauntlet.score import CaseScore, score
 from decomp_router.decompose.network import Scores
 from decomp_router.decompose.reading import Thresholds, read
 
@@ -42,11 +42,14 @@ def load(path: Path) -> list[Observation]:
     return observations
 
 
+def scored(observations: Iterable[Observation], thresholds: Thresholds) -> list[CaseScore]:
+    """Each observation scored at some thresholds."""
+    return [score(o.case, read(o.case.prompt, o.spans, o.scores, thresholds).plan) for o in observations]
+
+
 def judge(observations: Iterable[Observation], thresholds: Thresholds) -> Summary:
     """The figures of a set of observations at some thresholds."""
-    return summarise(
-        [score(o.case, read(o.case.prompt, o.spans, o.scores, thresholds).plan) for o in observations]
-    )
+    return summarise(scored(observations, thresholds))
 
 
 def grid() -> list[Thresholds]:

