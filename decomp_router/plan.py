@@ -67,11 +67,17 @@ class Plan:
         assert len(set(ids)) == len(ids), f"sub-task ids repeat: {ids}"
         for task in self.subtasks:
             assert set(task.deps) <= set(ids), f"sub-task {task.id} needs unknown {task.deps}"
-        for span in (*self.subtasks, *self.clauses):
+        for span in self.spans:
             assert span.end <= len(self.prompt), f"span {span.start}..{span.end} leaves the prompt"
         for before, after in zip(self.subtasks, self.subtasks[1:], strict=False):
             assert before.end <= after.start, f"sub-tasks {before.id} and {after.id} overlap"
         assert nx.is_directed_acyclic_graph(self.graph), "sub-tasks wait for each other in a circle"
+
+    @property
+    def spans(self) -> tuple[Subtask | Clause, ...]:
+        """Sub-tasks and other clauses together, in text order."""
+        both: list[Subtask | Clause] = [*self.subtasks, *self.clauses]
+        return tuple(sorted(both, key=lambda span: span.start))
 
     @cached_property
     def graph(self) -> nx.DiGraph[str]:

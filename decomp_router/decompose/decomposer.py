@@ -12,7 +12,7 @@ import numpy as np
 
 from decomp_router.decompose.network import Network, OnnxNetwork
 from decomp_router.decompose.reading import Reading, Thresholds, chain, read
-from decomp_router.decompose.tokens import PromptTokenizer
+from decomp_router.decompose.tokens import Ids, PromptTokenizer
 from decomp_router.decompose.windows import MAX_TOKENS, scores_of
 from decomp_router.plan import Plan
 
@@ -38,12 +38,12 @@ class Decomposer:
             return Reading(Plan.atomic(prompt), f"over {MAX_TOKENS} tokens")
         stitched = scores_of(self._network, encoding)
         reading = read(prompt, encoding.spans, stitched.scores, self._thresholds)
-        if not reading.plan.fans_out or stitched.agree and _within(reading.plan, encoding.spans, stitched.reach):
+        if not reading.plan.fans_out or (stitched.agree and _within(reading.plan, encoding.spans, stitched.reach)):
             return reading
         return Reading(chain(reading.plan), "too long to be read at once, and the overlapping parts leave doubt")
 
 
-def _within(plan: Plan, spans: np.ndarray, reach: int) -> bool:
+def _within(plan: Plan, spans: Ids, reach: int) -> bool:
     """Every sub-task stands near enough to every other to have been read in one window with it."""
     first = np.searchsorted(spans[:, 0], plan.subtasks[0].start)
     last = np.searchsorted(spans[:, 1], plan.subtasks[-1].end)

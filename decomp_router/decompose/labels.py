@@ -36,8 +36,8 @@ def tag_of(clause: Clause) -> Tag:
 def role_of(tag: Tag) -> Role:
     """The role that a tag stands for."""
     assert tag != "none", "text between clauses has no role"
-    if tag in ("task-begin", "task"):
+    if tag == "task-begin":
         return "task"
-    if tag in ("constraint-one", "constraint-each", "constraint-joint"):
+    if tag == "constraint-one" or tag == "constraint-each" or tag == "constraint-joint":
         return "constraint"
     return tag

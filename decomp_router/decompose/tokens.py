@@ -18,7 +18,7 @@ LAYOUTS = 4
 WINDOW = 512
 """Tokens that the network reads at once."""
 CONTEXT_TOKENS = 96
-BOS, PAD, EOS = 0, 1, 2
+BOS, PAD, EOS, UNKNOWN = range(4)
 
 
 @dataclass(frozen=True)

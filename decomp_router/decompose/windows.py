@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 
 from decomp_router.decompose.labels import TAG_INDEX
-from decomp_router.decompose.network import Network, Scores
+from decomp_router.decompose.network import Floats, Network, Scores
 from decomp_router.decompose.tokens import BOS, EOS, WINDOW, Encoding
 
 STRIDE = (WINDOW - 2) // 2
@@ -46,9 +48,7 @@ def _run(network: Network, encoding: Encoding, start: int) -> Scores:
 
 def _stitch(starts: list[int], passes: list[Scores], tokens: int) -> Stitched:
     """Each token from the window in which it stands furthest from an edge."""
-    first = passes[0]
-    whole = [np.zeros((tokens + 2, part.shape[1]), part.dtype) for part in
-             (first.tags, first.parents, first.children, first.lengths)]  # fmt: skip
+    whole = [np.zeros((tokens + 2, part.shape[1]), part.dtype) for part in _per_token(passes[0])]
     depth = np.full(tokens, -1)
     task = np.zeros((len(passes), tokens), np.int8)
     for row, (start, scores) in enumerate(zip(starts, passes, strict=True)):
@@ -57,21 +57,26 @@ def _stitch(starts: list[int], passes: list[Scores], tokens: int) -> Stitched:
         mine = np.minimum(position, count - 1 - position)
         better = mine > depth[start : start + count]
         depth[start : start + count][better] = mine[better]
-        for target, part in zip(whole, (scores.tags, scores.parents, scores.children, scores.lengths), strict=True):
+        for target, part in zip(whole, _per_token(scores), strict=True):
             target[start + 1 : start + 1 + count][better] = part[1:-1][better]
         task[row, start : start + count] = 1 + _is_task(scores.tags[1:-1])
     guard = min(scores.guard for scores in passes)
-    return Stitched(Scores(*whole, guard), _agree(task), STRIDE)
+    tags, parents, children, lengths = whole
+    return Stitched(Scores(tags, parents, children, lengths, guard), _agree(task), STRIDE)
 
 
-def _is_task(tags: np.ndarray) -> np.ndarray:
+def _per_token(scores: Scores) -> tuple[Floats, Floats, Floats, Floats]:
+    return scores.tags, scores.parents, scores.children, scores.lengths
+
+
+def _is_task(tags: Floats) -> npt.NDArray[np.int8]:
     best = tags.argmax(axis=1)
     return np.isin(best, [TAG_INDEX["task-begin"], TAG_INDEX["task"]]).astype(np.int8)
 
 
-def _agree(task: np.ndarray) -> bool:
+def _agree(task: npt.NDArray[np.int8]) -> bool:
     """`task` [windows, tokens]: 0 unseen, 1 other text, 2 sub-task text."""
-    for before, after in zip(task, task[1:], strict=False):
+    for before, after in pairwise(task):
         both = (before > 0) & (after > 0)
         if both.any() and (before == after)[both].mean() < AGREEMENT:
             return False

@@ -94,12 +94,9 @@ def from_json(item: dict[str, Any]) -> Case:
     """One JSON object to a Case; checks spans, the DAG, and that the stated class is the DAG's."""
     prompt = item["prompt"]
     subtasks = tuple(
-        Subtask(t["id"], *_span(prompt, t), tuple(t.get("deps", ())), t.get("length", 1))
-        for t in item["subtasks"]
+        Subtask(t["id"], *_span(prompt, t), tuple(t.get("deps", ())), t.get("length", 1)) for t in item["subtasks"]
     )
-    clauses = tuple(
-        Clause(*_span(prompt, c), c["role"], c.get("target")) for c in item.get("clauses", ())
-    )
+    clauses = tuple(Clause(*_span(prompt, c), c["role"], c.get("target")) for c in item.get("clauses", ()))
     truth = Plan(
         prompt,
         tuple(sorted(subtasks, key=lambda task: task.start)),
@@ -133,8 +130,7 @@ def _check(item: dict[str, Any], truth: Plan) -> None:
     for key, derived in stated.items():
         if item.get(key, derived) != derived:
             raise CaseError(f"case {item['id']}: {key} is {item[key]!r}, its DAG says {derived!r}")
-    spans = sorted((*truth.subtasks, *truth.clauses), key=lambda span: span.start)
-    for before, after in zip(spans, spans[1:], strict=False):
+    for before, after in zip(truth.spans, truth.spans[1:], strict=False):
         if after.start < before.end:
             raise CaseError(f"case {item['id']}: {truth.text(before)!r} and {truth.text(after)!r} overlap")
     targets = {"each", "joint", *(task.id for task in truth.subtasks)}
@@ -149,12 +145,9 @@ def to_json(case: Case) -> dict[str, Any]:
     """A labelled case as its JSON object; quotes where they occur once, offsets elsewhere."""
     assert case.truth is not None, "cases of the older schema are read only"
     truth = case.truth
-    subtasks = [
-        {"id": t.id, **_place(truth, t), "deps": list(t.deps), "length": t.length} for t in truth.subtasks
-    ]
+    subtasks = [{"id": t.id, **_place(truth, t), "deps": list(t.deps), "length": t.length} for t in truth.subtasks]
     clauses = [
-        {**_place(truth, c), "role": c.role, **({"target": c.target} if c.target else {})}
-        for c in truth.clauses
+        {**_place(truth, c), "role": c.role, **({"target": c.target} if c.target else {})} for c in truth.clauses
     ]
     item: dict[str, Any] = {"id": case.id, "lang": case.lang, "class": case.cls, "tags": list(case.tags)}
     if case.context:

@@ -34,7 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `gauntlet run`."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EXAMPLES
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="case sets (.jsonl, .json) or folders of them")
+    parser.add_argument(
+        "files", nargs="+", type=Path, metavar="FILE", help="case sets (.jsonl, .json) or folders of them"
+    )
     parser.add_argument("--url", help="judge the service at this URL instead of the decomposer in this process")
     parser.add_argument("--out", type=Path, metavar="NAME", help="write NAME.json and NAME.md")
     parser.add_argument(

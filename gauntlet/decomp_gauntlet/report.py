@@ -16,7 +16,7 @@ CONFIDENCE = 0.95
 
 
 def upper_bound(events: int, trials: int, confidence: float = CONFIDENCE) -> float:
-    """Exact one-sided upper bound of a rate (Clopper & Pearson 1934): the rate at which so few events are just unlikely."""
+    """Exact one-sided upper bound of a rate (Clopper & Pearson 1934): where so few events are just unlikely."""
     if events >= trials:
         return 1.0
     low, high = events / trials, 1.0

@@ -54,7 +54,9 @@ class OverHttp:
             answer.raise_for_status()
             return plan_of(case.prompt, answer.json())
         except (httpx.HTTPError, KeyError, TypeError, ValueError, AssertionError) as error:
-            raise SolverError(f"case {case.id}: {self._url} gave no plan: {error!r}; is a decomposer served there?") from error
+            raise SolverError(
+                f"case {case.id}: {self._url} gave no plan: {error!r}; is a decomposer served there?"
+            ) from error
 
 
 def plan_of(prompt: str, body: dict[str, Any]) -> Plan:

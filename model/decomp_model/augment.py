@@ -14,8 +14,28 @@ from decomp_gauntlet.cases import Case
 from decomp_router.plan import Clause, Plan, Subtask
 
 MACHINE_TAGS = frozenset(
-    "chat-frontend title tags follow-ups search-queries retrieval output-parser json agent coding-agent tools few-shot "
-    "judge rubric character-card voice-assistant machine template extraction compaction".split()
+    [
+        "chat-frontend",
+        "title",
+        "tags",
+        "follow-ups",
+        "search-queries",
+        "retrieval",
+        "output-parser",
+        "json",
+        "agent",
+        "coding-agent",
+        "tools",
+        "few-shot",
+        "judge",
+        "rubric",
+        "character-card",
+        "voice-assistant",
+        "machine",
+        "template",
+        "extraction",
+        "compaction",
+    ]
 )
 LONGEST_PART = 600
 
@@ -55,7 +75,7 @@ def pieces_of(case: Case) -> list[Piece]:
     """A case as labelled and unlabelled stretches, in text order."""
     assert case.truth is not None
     pieces, position = [], 0
-    for span in sorted((*case.truth.subtasks, *case.truth.clauses), key=lambda span: span.start):
+    for span in case.truth.spans:
         pieces += [Piece(case.prompt[position : span.start]), Piece(case.truth.text(span), span)]
         position = span.end
     return [piece for piece in (*pieces, Piece(case.prompt[position:])) if piece.text]
@@ -63,13 +83,18 @@ def pieces_of(case: Case) -> list[Piece]:
 
 def compose(pieces: Sequence[Piece], like: Case) -> Case:
     """The case that a sequence of pieces spells; language and earlier messages of `like`."""
-    prompt, subtasks, clauses = "", [], []
+    prompt = ""
+    subtasks: list[Subtask] = []
+    clauses: list[Clause] = []
     for piece in pieces:
         start, prompt = len(prompt), prompt + piece.text
         if piece.label is not None and piece.text:
             placed = replace(piece.label, start=start, end=len(prompt))
-            (subtasks if isinstance(placed, Subtask) else clauses).append(placed)
-    truth = Plan(prompt, tuple(subtasks), tuple(clauses))  # type: ignore[arg-type]
+            if isinstance(placed, Subtask):
+                subtasks.append(placed)
+            else:
+                clauses.append(placed)
+    truth = Plan(prompt, tuple(subtasks), tuple(clauses))
     return replace(like, prompt=prompt, truth=truth, fanout_expected=truth.fans_out)
 
 
@@ -92,9 +117,7 @@ class Augmenter:
     def __init__(self, cases: Sequence[Case], parts: dict[str, Parts], rng: random.Random) -> None:
         self._rng, self._parts = rng, parts
         self._cases = [case for case in cases if case.truth is not None]
-        self._single = {
-            lang: [case for case in self._cases if case.lang == lang and _joinable(case)] for lang in parts
-        }
+        self._single = {lang: [case for case in self._cases if case.lang == lang and _joinable(case)] for lang in parts}
         self._context = {
             lang: [
                 case.truth.text(clause)
@@ -330,7 +353,9 @@ def _chained(pieces: Sequence[Piece]) -> list[Piece]:
 
 def _asks(pieces: Sequence[Piece]) -> bool:
     words = pieces[-1].text.lstrip("¿ ").lower()
-    return words.startswith(("what", "why", "how", "who", "when", "where", "is ", "can ", "qué", "por qué", "cómo", "cuá"))
+    return words.startswith(
+        ("what", "why", "how", "who", "when", "where", "is ", "can ", "qué", "por qué", "cómo", "cuá")
+    )
 
 
 def _without_full_stop(pieces: Sequence[Piece]) -> list[Piece]:

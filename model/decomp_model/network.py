@@ -125,7 +125,7 @@ class DecomposerNetwork(nn.Module):
         self.guard = nn.Linear(config.hidden, 1)
 
     def forward(self, ids: Tensor, layout: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """ids, layout int64 [B, L] -> tags [B, L, T], parents and children [B, L, pair + 2], lengths [B, L, 4], guard [B]."""
+        """ids, layout int64 [B, L] -> tags [B, L, T], parents, children [B, L, D], lengths [B, L, 4], guard [B]."""
         x = self.dropout(self.encoder(ids, layout))
         parent, child = F.gelu(self.parent(x)), F.gelu(self.child(x))
         one = torch.ones_like(parent[..., :1])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -16,11 +17,10 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from decomp_gauntlet.cases import Case
 from decomp_model.augment import Augmenter, Parts
-from decomp_model.dataset import IGNORE, Batch, Example, collate, encode
+from decomp_model.dataset import IGNORE, Batch, Example, collate, encode, means
 from decomp_model.network import DecomposerNetwork, NetworkConfig, from_base
 from decomp_router.decompose.network import Scores
-from decomp_router.decompose.tokens import Encoding, PromptTokenizer
-
+from decomp_router.decompose.tokens import UNKNOWN, Encoding, PromptTokenizer
 
 POOLED_BATCHES = 8
 
@@ -36,6 +36,7 @@ class TrainOptions:
     warmup: float = 0.06
     weight_decay: float = 0.01
     dropout: float = 0.1
+    blur: float = 0.05
     workers: int = 12
     seed: int = 1
 
@@ -68,20 +69,29 @@ class DrawnBatches(IterableDataset[Batch]):
                 yield example
 
 
+def averaged(networks: Sequence[DecomposerNetwork]) -> DecomposerNetwork:
+    """One network with the mean of the weights of several runs from one start (Wortsman et al. 2022)."""
+    soup = copy.deepcopy(networks[0])
+    states = [network.state_dict() for network in networks]
+    mean = {
+        name: torch.stack([state[name] for state in states]).mean(0) if value.dtype == torch.float32 else value
+        for name, value in states[0].items()
+    }
+    soup.load_state_dict(mean)
+    return soup
+
+
 def losses(network: DecomposerNetwork, batch: Batch) -> dict[str, Tensor]:
     """Cross-entropies of one batch: tags, pairs (independent, forward, backward), lengths, guard."""
     tags, parents, children, lengths, guard = (out.float() for out in network(batch.ids, batch.layout))
 
-    def pooled(rows: Tensor, vectors: Tensor) -> Tensor:
-        return rows @ vectors.flatten(0, 1)
-
-    forward = (pooled(batch.first_rows, parents) * pooled(batch.second_rows, children)).sum(-1)
-    backward = (pooled(batch.second_rows, parents) * pooled(batch.first_rows, children)).sum(-1)
+    forward = (means(batch.firsts, parents) * means(batch.seconds, children)).sum(-1)
+    backward = (means(batch.seconds, parents) * means(batch.firsts, children)).sum(-1)
     relation = torch.stack([torch.zeros_like(forward), forward, backward], dim=-1)
     return {
         "tags": F.cross_entropy(tags.flatten(0, 1), batch.tags.flatten(), ignore_index=IGNORE),
         "pairs": F.cross_entropy(relation, batch.relations) if len(relation) else relation.sum(),
-        "lengths": 0.2 * F.cross_entropy(pooled(batch.task_rows, lengths), batch.lengths),
+        "lengths": 0.2 * F.cross_entropy(means(batch.tasks, lengths), batch.lengths),
         "guard": F.binary_cross_entropy_with_logits(guard, batch.guard),
     }
 
@@ -91,8 +101,9 @@ def fit(
 ) -> tuple[DecomposerNetwork, NetworkConfig]:
     """Train on a pool of cases; runs on the GPU where there is one."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    torch.manual_seed(options.seed)
+    torch.manual_seed(0)  # fresh heads are the same in every run, so that weights of several runs can be averaged
     network, config = from_base(base / "base.npz", options.dropout)
+    torch.manual_seed(options.seed)
     network.to(device).train()
     optimizer, schedule = _optimizer(network, options)
     loader = DataLoader(
@@ -105,7 +116,7 @@ def fit(
         bar = progress.add_task("training", total=options.steps)
         for step, batch in zip(range(options.steps), loader, strict=False):
             with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
-                parts_of_loss = losses(network, batch.to(device))
+                parts_of_loss = losses(network, _blurred(batch.to(device), options.blur))
             loss = torch.stack(list(parts_of_loss.values())).sum()
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
@@ -118,6 +129,12 @@ def fit(
             if step % 500 == 0:
                 progress.console.print(f"step {step}: {shown}")
     return network.eval(), config
+
+
+def _blurred(batch: Batch, share: float) -> Batch:
+    """Some tokens unreadable, so that no single word decides."""
+    hidden = (torch.rand(batch.ids.shape, device=batch.ids.device) < share) & (batch.ids > UNKNOWN)
+    return replace(batch, ids=batch.ids.masked_fill(hidden, UNKNOWN))
 
 
 def _optimizer(

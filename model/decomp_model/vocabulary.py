@@ -71,7 +71,8 @@ def _usage(tokenizer: Tokenizer, texts: list[str], weights: list[float]) -> npt.
         encodings = tokenizer.encode_batch(texts[start : start + step], add_special_tokens=False)
         for encoding, weight in zip(encodings, weights[start : start + step], strict=True):
             np.add.at(counts, encoding.ids, weight)
-    return counts / counts.sum()
+    share: npt.NDArray[np.float64] = counts / counts.sum()
+    return share
 
 
 def _charsmap() -> bytes:

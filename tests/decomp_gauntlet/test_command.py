@@ -32,7 +32,7 @@ def arguments(*words: str) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
-@pytest.fixture()
+@pytest.fixture
 def serial_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "set.jsonl").write_text(json.dumps(SERIAL))
     monkeypatch.setattr(command.decomposer, "load", lambda: None)
@@ -77,6 +77,8 @@ def test_a_url_is_asked_with_the_whole_conversation() -> None:
 
 
 def test_a_service_that_answers_something_else_is_named() -> None:
-    with httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(404))) as client:
-        with pytest.raises(SolverError, match="http://engine/decompose gave no plan"):
-            OverHttp("http://engine", client).solve(from_json(SERIAL))
+    with (
+        httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(404))) as client,
+        pytest.raises(SolverError, match="http://engine/decompose gave no plan"),
+    ):
+        OverHttp("http://engine", client).solve(from_json(SERIAL))

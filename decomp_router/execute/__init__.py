@@ -1,0 +1,1 @@
+"""A decision to branch requests, and their answers to one merged answer."""

@@ -1,0 +1,1 @@
+"""Backends: the arithmetic behind the forward pass."""

@@ -1,0 +1,94 @@
+"""The operations a backend must offer; the forward pass is written against these alone.
+
+Two laws bind every backend. *Row invariance*: what an operation computes for a token is bit for bit a function of its
+own sequence, never of the others in the batch, of the row, or of the padding. *State*: pools change only in the rows
+that the batch names, and only by its valid tokens.
+"""
+
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from pascal_engine.backend.batch import Batch
+
+Tensor: TypeAlias = Any
+"""An array of the backend's own kind; the forward pass only slices its last axis and reshapes it."""
+
+F32 = npt.NDArray[np.float32]
+
+
+class Backend(Protocol):
+    """Arithmetic on tensors [n, T, ...] of float32, and the pools of state."""
+
+    def vector(self, values: F32) -> Tensor:
+        """Hands over a small weight (norms, gates, convolution kernels)."""
+
+    def matrix(self, values: F32) -> Tensor:
+        """Hands over a weight [outputs, inputs], or a stack of them [experts, outputs, inputs]."""
+
+    def zeros(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Tensor:
+        """A pool of state, all zero."""
+
+    def clear(self, pool: Tensor, row: int, used: int | None = None) -> None:
+        """Zeroes row `row` of a pool, or only the first `used` entries of its second axis."""
+
+    def embed(self, table: Tensor, batch: Batch) -> Tensor:
+        """Embeddings [n, T, hidden] of the batch's tokens."""
+
+    def linear(self, x: Tensor, matrix: Tensor) -> Tensor:
+        """x @ matrix.T: [n, T, inputs] to [n, T, outputs]."""
+
+    def add(self, x: Tensor, y: Tensor) -> Tensor:
+        """x + y."""
+
+    def rms_norm(self, x: Tensor, weight: Tensor, eps: float) -> Tensor:
+        """x / sqrt(mean(x^2) + eps) * weight over the last axis."""
+
+    def l2_norm(self, x: Tensor, eps: float) -> Tensor:
+        """x / sqrt(sum(x^2) + eps) over the last axis."""
+
+    def silu_gate(self, x: Tensor, gate: Tensor) -> Tensor:
+        """x * silu(gate)."""
+
+    def sigmoid_gate(self, x: Tensor, gate: Tensor) -> Tensor:
+        """x * sigmoid(gate)."""
+
+    def rope_table(self, n_positions: int, inverse_frequencies: npt.NDArray[np.float64]) -> Tensor:
+        """Cosines and sines of every position's angles."""
+
+    def rope(self, x: Tensor, table: Tensor, batch: Batch) -> Tensor:
+        """Rotates the first dimensions of heads [n, T, heads, head_dim]; pairs lie half the rotated width apart."""
+
+    def attention(self, q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor, batch: Batch) -> Tensor:
+        """Stores k and v [n, T, kv_heads, head_dim] in the pools [rows, pages, kv_heads, BLOCK, head_dim], and
+        attends causally with q [n, T, heads, head_dim] over all that the row then holds: [n, T, heads, head_dim]."""
+
+    def causal_conv(self, x: Tensor, kernel: Tensor, pool: Tensor, batch: Batch) -> Tensor:
+        """silu of the depthwise convolution of x [n, T, channels] with kernel [channels, K] over time; the pool
+        [rows, K - 1, channels] holds the inputs before, and keeps the last ones."""
+
+    def delta_gates(self, alpha: Tensor, beta: Tensor, a: Tensor, dt: Tensor) -> tuple[Tensor, Tensor]:
+        """Log-decay a * softplus(alpha + dt) and write strength sigmoid(beta), each [n, T, value_heads]."""
+
+    def delta_rule(
+        self, q: Tensor, k: Tensor, v: Tensor, gates: tuple[Tensor, Tensor], pool: Tensor, batch: Batch
+    ) -> Tensor:
+        """The gated delta rule, token by token, for all sequences at once; q, k, v are [n, T, value_heads, D], the
+        pool is [rows, value_heads, D (key), D (value)]; gives [n, T, value_heads, D].
+
+        S *= exp(decay); S += k (beta * (v - S^T k))^T; out = S^T q / sqrt(D).
+        """
+
+    def take_heads(self, x: Tensor, heads: tuple[int, ...]) -> Tensor:
+        """The heads of x [n, T, heads, D] in the order given, repeats allowed."""
+
+    def experts(self, x: Tensor, router: Tensor, gate_up: Tensor, down: Tensor, n_used: int) -> Tensor:
+        """The `n_used` most probable experts of each token, outputs weighted by their renormalised probabilities and
+        summed in rank order; gate_up [experts, 2 width, hidden], down [experts, hidden, width]."""
+
+    def last_valid(self, x: Tensor, batch: Batch) -> Tensor:
+        """The last valid token of each sequence: [n, T, hidden] to [n, 1, hidden]."""
+
+    def to_numpy(self, x: Tensor) -> F32:
+        """x as a NumPy array of float32."""

@@ -1,0 +1,138 @@
+"""The command line: `pascal-engine -m model.gguf` serves a model."""
+
+import argparse
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import uvicorn
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+from pascal_engine import __version__
+from pascal_engine.engine import Engine, EngineOptions
+from pascal_engine.errors import ModelError
+from pascal_engine.server import create_app
+
+_DESCRIPTION = """\
+Serves a GGUF model over HTTP, with llama-server's routes and flags.
+
+A request's tokens never depend on what runs beside it: alone or with others, in any slot, they are the same.
+Architectures: llama, qwen3next, qwen35, qwen35moe. Weights: F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K,
+Q5_K, Q6_K."""
+
+_EXAMPLES = """\
+examples:
+  pascal-engine -m model.gguf                       serve on http://127.0.0.1:8080, one request at a time
+  pascal-engine -m model.gguf -np 4 -c 16384        four requests at once, 4096 tokens of context each
+  pascal-engine -m model.gguf -ctk f32 -ctv f32     keys and values at full precision
+
+  curl http://127.0.0.1:8080/v1/chat/completions -d '{"messages": [{"role": "user", "content": "Hello"}]}'
+"""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Serves until interrupted. Returns the exit code: 0 after a clean end, 2 if the service cannot start."""
+    arguments = _parser().parse_args(argv)
+    console = Console(stderr=True, highlight=False)
+    options = EngineOptions(arguments.ctx_size, arguments.parallel, arguments.cache_type_k, arguments.cache_type_v)
+    try:
+        with _bind(arguments.host, arguments.port) as listener:
+            engine = _load(Path(arguments.model), options, console)
+            listener.listen()
+            port = listener.getsockname()[1]
+            slots = f"{options.parallel} slot{'s' if options.parallel > 1 else ''} of {engine.scheduler.n_ctx} tokens"
+            console.print(f"{engine.info.name}: {slots}, listening on http://{arguments.host}:{port}", soft_wrap=True)
+            config = uvicorn.Config(create_app(engine), log_level="warning", lifespan="on", timeout_graceful_shutdown=3)
+            uvicorn.Server(config).run(sockets=[listener])
+    except (ModelError, _AddressError) as error:
+        print(f"pascal-engine: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 0
+    return 0
+
+
+class _AddressError(Exception):
+    """The address cannot be listened on."""
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    """A socket bound before the model is loaded, so that a taken port is known at once."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        reason = error.strerror or str(error)
+        raise _AddressError(f"cannot listen on {host}:{port} ({reason}); choose another --port or --host.") from error
+    return listener
+
+
+def _load(path: Path, options: EngineOptions, console: Console) -> Engine:
+    columns = (TextColumn("loading"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("loading", total=None)
+        return Engine.open(path, options, lambda done, total: progress.update(task, completed=done, total=total))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="pascal-engine",
+        allow_abbrev=False,
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("-m", "--model", required=True, metavar="FILE", help="the GGUF file to serve")
+    add(
+        "-c",
+        "--ctx-size",
+        type=_whole_number(0),
+        default=0,
+        metavar="N",
+        help="tokens of context, shared evenly by all slots (default: 0, the model's context length)",
+    )
+    add(
+        "-np",
+        "--parallel",
+        type=_whole_number(1),
+        default=1,
+        metavar="N",
+        help="slots: requests served at once (default: 1)",
+    )
+    for short, what in (("k", "keys"), ("v", "values")):
+        add(
+            f"-ct{short}",
+            f"--cache-type-{short}",
+            choices=("f32", "f16"),
+            default="f16",
+            help=f"number format of cached {what} (default: f16)",
+        )
+    add("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
+    add(
+        "--port",
+        type=_whole_number(0, 65535),
+        default=8080,
+        metavar="N",
+        help="port to listen on, 0 for any (default: 8080)",
+    )
+    add("--version", action="version", version=f"pascal-engine {__version__}")
+    return parser
+
+
+def _whole_number(least: int, most: int = 2**31) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not text.isdecimal() or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from {least} to {most}")
+        return int(text)
+
+    return parse
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,92 @@
+"""All parts of the engine around one model file."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from pascal_engine.backend.reference import ReferenceBackend
+from pascal_engine.errors import ModelError
+from pascal_engine.gguf import ModelFile
+from pascal_engine.hybrid.model import Model
+from pascal_engine.hybrid.params import HyperParams, read_params
+from pascal_engine.memory import StatePools
+from pascal_engine.schedule.scheduler import Scheduler
+from pascal_engine.schedule.worker import Worker
+from pascal_engine.tokenizer import ChatTemplate, TemplateError, Tokenizer
+
+CacheType = Literal["f32", "f16"]
+_DTYPES: dict[CacheType, npt.DTypeLike] = {"f32": np.float32, "f16": np.float16}
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """`ctx_size` tokens of context are shared evenly by `parallel` slots; 0 stands for the model's context length,
+    which is also the most that a slot gets."""
+
+    ctx_size: int = 0
+    parallel: int = 1
+    key_type: CacheType = "f16"
+    value_type: CacheType = "f16"
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """What the routes tell about the model."""
+
+    path: str
+    name: str
+    n_parameters: int
+    size_bytes: int
+    n_vocab: int
+    params: HyperParams
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A model ready to serve; `worker.start()` begins, `worker.stop()` ends."""
+
+    info: ModelInfo
+    tokenizer: Tokenizer
+    template: ChatTemplate
+    model: Model
+    scheduler: Scheduler
+    worker: Worker
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        options: EngineOptions,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> "Engine":
+        """Loads the model at `path`; whatever is wrong with it is a `ModelError`."""
+        file = ModelFile(path)
+        params = read_params(file)
+        tokenizer = Tokenizer.from_file(file)
+        template = _read_template(file, tokenizer)
+        n_ctx = min((options.ctx_size or params.context_length) // options.parallel, params.context_length)
+        if n_ctx < 1:
+            raise ModelError(f"--ctx-size {options.ctx_size} leaves no context for {options.parallel} slots.")
+        backend = ReferenceBackend()
+        key_type, value_type = _DTYPES[options.key_type], _DTYPES[options.value_type]
+        try:
+            model = Model.load(file, backend, tokenizer.n_vocab, n_ctx, progress)
+            pools = StatePools(backend, params, options.parallel, n_ctx, key_type, value_type)
+        except MemoryError as error:
+            raise ModelError(f"{path}: there is no memory for it; choose a smaller --ctx-size or model.") from error
+        scheduler = Scheduler(model, pools, tokenizer, time.perf_counter)
+        info = ModelInfo(str(path), file.name, file.n_parameters, file.size_bytes, tokenizer.n_vocab, params)
+        return cls(info, tokenizer, template, model, scheduler, Worker(scheduler))
+
+
+def _read_template(file: ModelFile, tokenizer: Tokenizer) -> ChatTemplate:
+    source = file.get("tokenizer.chat_template", str)
+    try:
+        return ChatTemplate(source, tokenizer.bos_text, tokenizer.eos_text)
+    except TemplateError as error:
+        raise ModelError(f"{file.path}: {error}.") from error

@@ -1,0 +1,21 @@
+"""The exceptions that reach a person: each message is one sentence that says what to do."""
+
+
+class ModelError(Exception):
+    """The model cannot be served: its file is missing, damaged or not supported, or it does not fit in memory."""
+
+
+class PromptTooLongError(Exception):
+    """The prompt has more tokens than a slot's context can hold."""
+
+    def __init__(self, n_prompt: int, n_ctx: int) -> None:
+        super().__init__(
+            f"the request has {n_prompt} tokens, but a slot's context holds {n_ctx} and needs room for one more;"
+            " shorten the prompt or start the engine with a larger --ctx-size"
+        )
+        self.n_prompt = n_prompt
+        self.n_ctx = n_ctx
+
+
+class QueueFullError(Exception):
+    """Too many requests wait for a slot already."""

@@ -1,0 +1,1 @@
+"""The network: hyper-parameters, weights and the forward pass."""

@@ -1,0 +1,1 @@
+"""Sequences, slots and continuous batching."""

@@ -1,0 +1,137 @@
+"""One request on its way through the engine, and the events it sends back."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from pascal_engine.schedule.sampling import Sampler, SamplingParams
+from pascal_engine.schedule.stop import StopMatcher
+from pascal_engine.tokenizer import Detokenizer, Tokenizer
+
+StopReason = Literal["eos", "word", "limit"]
+
+
+@dataclass(frozen=True)
+class GenerationRequest:
+    """What to generate: `max_tokens` None means until the context is full. With `ignore_eos` the end-of-generation
+    tokens are tokens like any other (they have no text)."""
+
+    tokens: tuple[int, ...]
+    max_tokens: int | None = None
+    sampling: SamplingParams = field(default_factory=SamplingParams)
+    stop: tuple[str, ...] = ()
+    ignore_eos: bool = False
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Tokens and milliseconds of a request's two phases; the time in the queue is in neither."""
+
+    prompt_n: int
+    prompt_ms: float
+    predicted_n: int
+    predicted_ms: float
+
+
+@dataclass(frozen=True)
+class Delta:
+    """New tokens and the text that became certain with them (it may lag behind, or be empty)."""
+
+    text: str
+    tokens: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The end of an answer; `truncated` where the context ran full."""
+
+    reason: StopReason
+    stopping_word: str
+    truncated: bool
+    slot: int
+    usage: Usage
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The engine could not go on with this request."""
+
+    message: str
+
+
+Event: TypeAlias = Delta | Finished | Failed
+
+
+class Sequence:
+    """The tokens of one request, computed and still to compute; `sink` receives its events in order."""
+
+    def __init__(
+        self, request: GenerationRequest, task: int, n_ctx: int, tokenizer: Tokenizer, sink: Callable[[Event], None]
+    ) -> None:
+        self.request = request
+        self.task = task
+        self.sink = sink
+        self.cancelled = False
+        self.n_computed = 0
+        self.generated: list[int] = []
+        self.finished = False
+        self._slot = -1
+        self._n_ctx = n_ctx
+        self._tokenizer = tokenizer
+        self._sampler = Sampler(request.sampling)
+        self._detokenizer = Detokenizer(tokenizer)
+        self._stops = StopMatcher(request.stop)
+        self._started_at = self._prompt_done_at = 0.0
+
+    @property
+    def in_prefill(self) -> bool:
+        return self.n_computed < len(self.request.tokens)
+
+    def start(self, slot: int, now: float) -> None:
+        """A slot takes the request up; `now` in seconds, on the scheduler's clock."""
+        self._slot = slot
+        self._started_at = self._prompt_done_at = now
+
+    def take(self, logits: npt.NDArray[np.float32], now: float) -> None:
+        """Chooses the next token from logits [vocabulary] and reports it."""
+        if not self.generated:
+            self._prompt_done_at = now
+        if self.request.max_tokens == 0:
+            self._finish("limit", now)
+            return
+        token = self._sampler.sample(logits)
+        self.generated.append(token)
+        text, word = self._stops.add(self._detokenizer.add(token))
+        if word is not None:
+            self.sink(Delta(text, (token,)))
+            self._finish("word", now, word)
+            return
+        ended = token in self._tokenizer.end_of_generation and not self.request.ignore_eos
+        if not ended and not self._is_full:
+            self.sink(Delta(text, (token,)))
+            return
+        rest, word = self._stops.add(self._detokenizer.finish())
+        self.sink(Delta(text + rest + ("" if word else self._stops.finish()), (token,)))
+        self._finish("word" if word else "eos" if ended else "limit", now, word or "")
+
+    @property
+    def _is_full(self) -> bool:
+        return len(self.generated) == self.request.max_tokens or self._context_is_full
+
+    @property
+    def _context_is_full(self) -> bool:
+        return len(self.request.tokens) + len(self.generated) >= self._n_ctx
+
+    def _finish(self, reason: StopReason, now: float, word: str = "") -> None:
+        self.finished = True
+        usage = Usage(
+            prompt_n=len(self.request.tokens),
+            prompt_ms=1000 * (self._prompt_done_at - self._started_at),
+            predicted_n=len(self.generated),
+            predicted_ms=1000 * (now - self._prompt_done_at),
+        )
+        truncated = reason == "limit" and self._context_is_full and len(self.generated) != self.request.max_tokens
+        self.sink(Finished(reason, word, truncated, self._slot, usage))

@@ -1,0 +1,117 @@
+"""The routes."""
+
+import json
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from pascal_engine.engine import Engine
+from pascal_engine.server import completion, openai, status
+from pascal_engine.server.errors import HANDLERS, ApiError
+from pascal_engine.server.prompts import check_tokens, render_chat
+from pascal_engine.server.schemas import (
+    Body,
+    ChatBody,
+    CompletionBody,
+    DetokenizeBody,
+    TemplateBody,
+    TokenizeBody,
+)
+
+B = TypeVar("B", bound=Body)
+
+
+def create_app(engine: Engine) -> Starlette:
+    """The ASGI application for `engine`; the engine's thread runs during the application's lifespan."""
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        engine.worker.start()
+        yield
+        engine.worker.stop()
+
+    routes = _Routes(engine)
+    paths = [
+        (("/health", "/v1/health"), routes.health, "GET"),
+        (("/props",), routes.props, "GET"),
+        (("/slots",), routes.slots, "GET"),
+        (("/models", "/v1/models"), routes.models, "GET"),
+        (("/tokenize",), routes.tokenize, "POST"),
+        (("/detokenize",), routes.detokenize, "POST"),
+        (("/apply-template",), routes.apply_template, "POST"),
+        (("/completion", "/completions"), routes.completion, "POST"),
+        (("/v1/completions",), routes.openai_completion, "POST"),
+        (("/chat/completions", "/v1/chat/completions"), routes.chat, "POST"),
+    ]
+    table = [Route(path, endpoint, methods=[method]) for names, endpoint, method in paths for path in names]
+    return Starlette(routes=table, exception_handlers=dict(HANDLERS), lifespan=lifespan)
+
+
+class _Routes:
+    """One short method for each route."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._created = int(time.time())
+
+    async def health(self, request: Request) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    async def props(self, request: Request) -> Response:
+        return JSONResponse(status.props(self._engine))
+
+    async def slots(self, request: Request) -> Response:
+        return JSONResponse(status.slots(self._engine))
+
+    async def models(self, request: Request) -> Response:
+        return JSONResponse(status.models(self._engine, self._created))
+
+    async def tokenize(self, request: Request) -> Response:
+        body = await _read(request, TokenizeBody)
+        tokens = self._engine.tokenizer.encode(
+            body.content, add_special=body.add_special, parse_special=body.parse_special
+        )
+        if not body.with_pieces:
+            return JSONResponse({"tokens": tokens})
+        return JSONResponse({"tokens": [{"id": token, "piece": self._piece(token)} for token in tokens]})
+
+    async def detokenize(self, request: Request) -> Response:
+        body = await _read(request, DetokenizeBody)
+        check_tokens(self._engine, body.tokens)
+        return JSONResponse({"content": self._engine.tokenizer.decode(body.tokens)})
+
+    async def apply_template(self, request: Request) -> Response:
+        body = await _read(request, TemplateBody)
+        return JSONResponse({"prompt": render_chat(self._engine, body.messages, body.chat_template_kwargs)})
+
+    async def completion(self, request: Request) -> Response:
+        return completion.complete(self._engine, await _read(request, CompletionBody))
+
+    async def openai_completion(self, request: Request) -> Response:
+        return openai.complete(self._engine, await _read(request, CompletionBody))
+
+    async def chat(self, request: Request) -> Response:
+        return openai.chat(self._engine, await _read(request, ChatBody))
+
+    def _piece(self, token: int) -> str | list[int]:
+        """A token's text, or its bytes where they are no text by themselves, as llama-server does."""
+        piece = self._engine.tokenizer.token_bytes(token)
+        try:
+            return piece.decode()
+        except UnicodeDecodeError:
+            return list(piece)
+
+
+async def _read(request: Request, kind: type[B]) -> B:
+    """The body as `kind`; what does not fit is a 400."""
+    try:
+        content = json.loads(await request.body())
+    except (ValueError, RecursionError) as error:
+        raise ApiError(400, f"the body is not valid JSON: {error}") from error
+    return kind.model_validate(content)

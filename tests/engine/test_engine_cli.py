@@ -1,0 +1,92 @@
+"""The command line: what it says when it cannot start, and that it serves."""
+
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from pascal_engine.cli import main
+from pascal_engine.engine import Engine, EngineOptions
+
+
+def one_sentence(text: str) -> str:
+    assert text.startswith("pascal-engine: ")
+    assert text.count("\n") == 1
+    assert "Traceback" not in text
+    return text
+
+
+def test_a_model_that_cannot_be_opened_is_one_sentence_and_exit_code_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["-m", str(tmp_path / "none.gguf"), "--port", "0"]) == 2
+    assert "there is no such file" in one_sentence(capsys.readouterr().err)
+
+
+def test_a_port_in_use_is_one_sentence_and_exit_code_2(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["-m", str(data / "llama-tiny.gguf"), "--port", str(port)]) == 2
+    assert f"cannot listen on 127.0.0.1:{port}" in one_sentence(capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    "flags", [["--port", "x"], ["--port", "70000"], ["-np", "0"], ["-ctk", "q8_0"], ["--bogus"], []]
+)
+def test_flags_that_are_wrong_are_exit_code_2(flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main([*(["-m", "model.gguf"] if flags else []), *flags])
+    assert caught.value.code == 2
+    assert "pascal-engine: error: " in capsys.readouterr().err
+
+
+def test_more_slots_than_context_is_exit_code_2(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["-m", str(data / "llama-tiny.gguf"), "-c", "4", "-np", "8", "--port", "0"]) == 2
+    assert "leaves no context for 8 slots" in one_sentence(capsys.readouterr().err)
+
+
+def test_a_slot_gets_its_share_of_the_context_and_no_more_than_the_model_has(data: Path) -> None:
+    sizes = {
+        (ctx, slots): Engine.open(data / "llama-tiny.gguf", EngineOptions(ctx, slots)).scheduler.n_ctx
+        for ctx, slots in ((0, 1), (0, 4), (1000, 3), (100_000, 2))
+    }
+    assert sizes == {(0, 1): 4096, (0, 4): 1024, (1000, 3): 333, (100_000, 2): 4096}
+
+
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_help_teaches(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main([flag])
+    assert caught.value.code == 0
+    text = capsys.readouterr().out
+    assert "pascal-engine -m model.gguf" in text
+    assert all(name in text for name in ("--ctx-size", "--parallel", "--cache-type-k", "-ctv", "--host", "--port"))
+
+
+def test_it_serves_until_it_is_told_to_end(data: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "pascal_engine.cli",
+        "-m",
+        str(data / "llama-tiny.gguf"),
+        "--port",
+        "0",
+        "-np",
+        "2",
+    ]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            line = process.stderr.readline()
+            assert "2 slots of 2048 tokens, listening on http://127.0.0.1:" in line
+            url = line.split()[-1]
+            with urllib.request.urlopen(f"{url}/health", timeout=30) as response:
+                assert response.read() == b'{"status":"ok"}'
+        finally:
+            process.terminate()
+        process.wait(30)
+        assert "Traceback" not in process.stderr.read()
