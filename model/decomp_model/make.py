@@ -107,7 +107,7 @@ def main() -> None:
     parser.add_argument("--base", type=Path, default=Path(".cache/base"), help="folder that decomp_model.base wrote")
     parser.add_argument("--out", type=Path, default=Path(".cache/train"), help="folder for weights and observations")
     parser.add_argument("--artefact", type=Path, default=MODEL.parent / "decomp_router/decompose/artefact")
-    parser.add_argument("--runs", type=int, default=3, help="training runs to average (default %(default)s)")
+    parser.add_argument("--runs", type=int, default=1, help="training runs to average (default %(default)s)")
     parser.add_argument("--steps", type=int, default=TrainOptions.steps, help="steps a run (default %(default)s)")
     parser.add_argument("--batch", type=int, default=TrainOptions.batch)
     parser.add_argument("--workers", type=int, default=TrainOptions.workers, help="processes that draw examples")

@@ -29,9 +29,9 @@ POOLED_BATCHES = 8
 class TrainOptions:
     """Hyper-parameters; the defaults made the shipped artefact."""
 
-    steps: int = 3000
-    batch: int = 64
-    encoder_rate: float = 5e-5
+    steps: int = 1750
+    batch: int = 128
+    encoder_rate: float = 1e-4
     head_rate: float = 5e-4
     warmup: float = 0.06
     weight_decay: float = 0.01

@@ -83,7 +83,12 @@ def test_edges_in_a_circle_become_a_chain() -> None:
 
 
 def test_a_stray_untagged_word_does_not_cut_a_task() -> None:
-    assert shape(reading("Btt.tt....").plan) == {"sum up A , do B": ()}
+    assert list(shape(reading("Btt.tt.Bt.").plan)) == ["sum up A , do B", "compare them"]
+
+
+def test_a_single_ask_is_cut_out_only_where_it_is_sure() -> None:
+    assert shape(reading("ccc.Bttttt").plan) == {"do B , compare them please": ()}
+    assert shape(reading("ccc.Bt.tt.").plan) == {PROMPT: ()}
 
 
 def test_no_task_found_means_the_whole_prompt() -> None:
