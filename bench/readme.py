@@ -52,10 +52,9 @@ def _gauntlet() -> list[str]:
     for name, title in SETS.items():
         report = _load(f"gauntlet-{name}.json")
         total, never = report["total"], report["baselines"]["never split"]
-        lines.append(
-            f"| {title}, {total['cases']} | {total['accuracy']:.1%} "
-            f"| {total['dangerous']} ({total['dangerous_rate']:.1%}) | {total['dangerous_upper']:.1%} | {total['recall']:.1%} | {never['accuracy']:.1%} |"
-        )
+        dangerous = f"{total['dangerous']} ({total['dangerous_rate']:.1%}) | {total['dangerous_upper']:.1%}"
+        right = f"{total['accuracy']:.1%} | {dangerous} | {total['recall']:.1%}"
+        lines.append(f"| {title}, {total['cases']} | {right} | {never['accuracy']:.1%} |")
     milliseconds = _load("gauntlet-development.json")["milliseconds"]
     return [*lines, "", f"One pass takes {milliseconds['median']:.0f} ms (median) on one thread of a shared CPU."]
 
@@ -64,8 +63,8 @@ def _fanout() -> list[str]:
     result = _load("fanout.json")
     speedup, machine = result["speedup"], result["machine"]
     return [
-        f"What fanning out can win: {result['width']} branches at the same time against one linear answer of as many tokens "
-        f"({result['tokens']}), {result['model']} in the bundled NumPy engine on {machine['cores']} cores "
+        f"What fanning out can win: {result['width']} branches at the same time against one linear answer of as many "
+        f"tokens ({result['tokens']}), {result['model']} in the bundled NumPy engine on {machine['cores']} cores "
         f"({machine['cpu']}): {speedup['median']:.2f}x (median of {len(result['seconds'])} pairs, "
         f"{speedup['min']:.2f}x to {speedup['max']:.2f}x; `bench/fanout.py`)."
     ]

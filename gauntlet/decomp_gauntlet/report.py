@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from rich.box import SIMPLE
 from rich.table import Table
 
 from decomp_gauntlet.score import CaseScore, Counts
@@ -140,20 +141,20 @@ class Report:
         }
 
 
-COLUMNS = ("", "cases", "accuracy", "dangerous", "95% bound", "of at risk", "95% bound", "recall", "reversed",
-           "dropped", "edge F1", "span F1")  # fmt: skip
+COLUMNS = ("", "cases", "accuracy", "dangerous", "of at risk", "recall", "reversed", "dropped", "edge F1", "span F1")
+CAPTION = "dangerous false parallels must be 0; in brackets the exact 95% bound of their rate"
+TERMINAL_COLUMNS = 6
+"""What fits into 80 characters."""
 
 
 def row(name: str, summary: Summary) -> tuple[str, ...]:
-    """One line of the table."""
+    """One line of the table; bounds are one-sided, 95%."""
     return (
         name,
         str(summary.cases),
         _percent(summary.accuracy),
-        str(summary.dangerous),
-        _percent(summary.dangerous_upper),
-        f"{summary.dangerous}/{summary.at_risk}",
-        _percent(summary.at_risk_upper),
+        f"{summary.dangerous} (<{_percent(summary.dangerous_upper)})",
+        f"{summary.dangerous}/{summary.at_risk} (<{_percent(summary.at_risk_upper)})",
         _percent(summary.recall),
         str(summary.reversed),
         str(summary.dropped),
@@ -173,7 +174,7 @@ def _decimal(value: float | None) -> str:
 def _rows(report: Report, tags: bool) -> Iterable[tuple[str, ...]]:
     yield row(report.name, report.total)
     for name, scores in report.baselines.items():
-        yield row(f"baseline: {name}", summarise(scores))
+        yield row(name, summarise(scores))
     for kind, found in report.groups().items():
         if kind != "tag" or tags:
             for name, summary in found.items():
@@ -182,11 +183,11 @@ def _rows(report: Report, tags: bool) -> Iterable[tuple[str, ...]]:
 
 def terminal_table(report: Report) -> Table:
     """The table without tags, for a terminal."""
-    table = Table(title="Gauntlet", caption="dangerous false parallels must be 0; a miss is safe, but slow")
-    for i, column in enumerate(COLUMNS):
+    table = Table(title="Gauntlet", box=SIMPLE, caption=CAPTION)
+    for i, column in enumerate(COLUMNS[:TERMINAL_COLUMNS]):
         table.add_column(column, justify="right" if i else "left", no_wrap=i == 0)
     for cells in _rows(report, tags=False):
-        table.add_row(*cells)
+        table.add_row(*cells[:TERMINAL_COLUMNS])
     return table
 
 
