@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -11,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
+import openai
+from starlette.applications import Starlette
 from starlette.types import ASGIApp, Message
 
 from decomp_router.decompose.reading import Reading
@@ -278,3 +281,11 @@ async def settle() -> None:
     """Lets every task run until it waits for something."""
     for _ in range(300):
         await asyncio.sleep(0)
+
+
+def openai_client(app: Starlette) -> openai.AsyncOpenAI:
+    """The official client over the HTTP library that its version is built on (httpx, later httpx2)."""
+    library = importlib.import_module(openai.DefaultAsyncHttpxClient.__bases__[0].__module__.partition(".")[0])
+    transport = library.ASGITransport(app)
+    http_client = library.AsyncClient(transport=transport, base_url="http://router")
+    return openai.AsyncOpenAI(base_url="http://router/v1", api_key="k", http_client=http_client, max_retries=0)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import json
 from collections.abc import Sequence
 from typing import Any
 
-import openai
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from starlette.applications import Starlette
 
 from decomp_router.decompose.reading import Reading
 from decomp_router.proxy.app import create_app
@@ -23,6 +20,7 @@ from tests.decomp_router.fakes import (
     FixedReader,
     ScriptedUpstream,
     Thought,
+    openai_client,
     plan_of,
     rechunking,
     settle,
@@ -41,14 +39,6 @@ def asked(**fields: object) -> dict[str, Any]:
 
 def raw(**fields: object) -> bytes:
     return json.dumps(asked(**fields)).encode()
-
-
-def openai_client(app: Starlette) -> openai.AsyncOpenAI:
-    """The official client over the HTTP library that its version is built on (httpx, later httpx2)."""
-    library = importlib.import_module(openai.DefaultAsyncHttpxClient.__bases__[0].__module__.partition(".")[0])
-    transport = library.ASGITransport(app)
-    http_client = library.AsyncClient(transport=transport, base_url="http://router")
-    return openai.AsyncOpenAI(base_url="http://router/v1", api_key="k", http_client=http_client, max_retries=0)
 
 
 async def test_the_official_client_gets_one_answer() -> None:
