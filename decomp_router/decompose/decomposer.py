@@ -8,15 +8,17 @@ from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 
-import numpy as np
-
 from decomp_router.decompose.network import Network, OnnxNetwork
-from decomp_router.decompose.reading import Reading, Thresholds, chain, read
-from decomp_router.decompose.tokens import Ids, PromptTokenizer
-from decomp_router.decompose.windows import MAX_TOKENS, scores_of
+from decomp_router.decompose.reading import Reading, Thresholds, joint_probability, read
+from decomp_router.decompose.tokens import Encoding, PromptTokenizer, context_of
+from decomp_router.decompose.windows import MAX_TOKENS, Window, windows
 from decomp_router.plan import Plan
 
 CACHED_READINGS = 512
+
+
+class ArtefactError(OSError):
+    """The decomposer's files are missing or broken; the message names the file."""
 
 
 class Decomposer:
@@ -28,31 +30,46 @@ class Decomposer:
 
     def read(self, prompt: str, context: Sequence[tuple[str, str]] = ()) -> Reading:
         """The plan of the last user message; `context` are the (role, content) messages before it."""
-        return self._cached(prompt, tuple(context))
+        return self._cached(prompt, context_of(context))
 
-    def _read(self, prompt: str, context: tuple[tuple[str, str], ...]) -> Reading:
+    def _read(self, prompt: str, context: str) -> Reading:
         if not prompt.strip():
             return Reading(Plan.atomic(prompt), "an empty prompt")
         encoding = self._tokenizer.encode(prompt, context)
         if len(encoding.spans) > MAX_TOKENS:
             return Reading(Plan.atomic(prompt), f"over {MAX_TOKENS} tokens")
-        stitched = scores_of(self._network, encoding)
-        reading = read(prompt, encoding.spans, stitched.scores, self._thresholds)
-        if not reading.plan.fans_out or (stitched.agree and _within(reading.plan, encoding.spans, stitched.reach)):
-            return reading
-        return Reading(chain(reading.plan), "too long to be read at once, and the overlapping parts leave doubt")
+        found = windows(self._network, encoding)
+        readings = [read(prompt, window.spans(encoding), window.scores, self._thresholds) for window in found]
+        if len(readings) == 1:
+            return readings[0]
+        joint = max(joint_probability(window.scores, window.spans(encoding)) for window in found)
+        agreed = _agreed(encoding, found, readings) if joint < self._thresholds.joint else None
+        return agreed or Reading(Plan.atomic(prompt), "too long to be read at once, and its parts leave doubt")
 
 
-def _within(plan: Plan, spans: Ids, reach: int) -> bool:
-    """Every sub-task stands near enough to every other to have been read in one window with it."""
-    first = np.searchsorted(spans[:, 0], plan.subtasks[0].start)
-    last = np.searchsorted(spans[:, 1], plan.subtasks[-1].end)
-    return bool(last - first < reach)
+def _agreed(encoding: Encoding, found: list[Window], readings: list[Reading]) -> Reading | None:
+    """The reading of a window that holds every ask, if each other window finds just those inside it."""
+    asks = [_asks(reading.plan) for reading in readings]
+    everywhere = set().union(*asks)
+    expected = [{ask for ask in everywhere if window.covers(ask, encoding)} for window in found]
+    if asks != expected:
+        return None
+    return next((reading for reading, mine in zip(readings, asks, strict=True) if mine == everywhere), None)
+
+
+def _asks(plan: Plan) -> set[tuple[int, int]]:
+    """Spans of the sub-tasks; a window that holds no sure ask reads as the whole prompt, which is none."""
+    whole = {(task.start, task.end) for task in Plan.atomic(plan.prompt).subtasks}
+    return {(task.start, task.end) for task in plan.subtasks} - whole
 
 
 def load(folder: Path | None = None) -> Decomposer:
-    """The shipped artefact, or one of the same layout. Raises OSError with the missing file's name."""
+    """The shipped artefact, or one of the same layout. Raises ArtefactError."""
     root = folder or Path(str(files("decomp_router.decompose") / "artefact"))
-    thresholds = Thresholds(**json.loads((root / "thresholds.json").read_text(encoding="utf-8")))
-    network = OnnxNetwork(root / "network.onnx")
-    return Decomposer(network, PromptTokenizer(root / "tokenizer.json"), thresholds)
+    try:
+        thresholds = Thresholds(**json.loads((root / "thresholds.json").read_text(encoding="utf-8")))
+        return Decomposer(OnnxNetwork(root / "network.onnx"), PromptTokenizer(root / "tokenizer.json"), thresholds)
+    except Exception as error:  # onnxruntime and tokenizers raise bare Exceptions of their own
+        raise ArtefactError(
+            f"the decomposer's files in {root} cannot be used: {error}; install the package anew"
+        ) from error

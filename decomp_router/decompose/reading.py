@@ -8,7 +8,7 @@ import networkx as nx
 import numpy as np
 import numpy.typing as npt
 
-from decomp_router.decompose.labels import TAG_INDEX, TAGS, role_of
+from decomp_router.decompose.labels import TAG_INDEX, TAGS, Tag, role_of
 from decomp_router.decompose.network import Scores
 from decomp_router.plan import Clause, Plan, Subtask
 
@@ -53,7 +53,7 @@ class Reading:
 class Segment:
     """Prompt tokens first..last (inclusive) with one tag."""
 
-    tag: str
+    tag: Tag
     first: int
     last: int
 
@@ -72,7 +72,7 @@ def segments(tags: Doubles, spans: npt.NDArray[np.int64]) -> list[Segment]:
         if tag == "none":
             continue
         last = found[-1] if found else None
-        kind = "task" if tag == "task-begin" else tag
+        kind: Tag = "task" if tag == "task-begin" else tag
         bridge = _BRIDGE if kind == "task" else 0
         if last and tag != "task-begin" and last.tag == kind and token - last.last <= bridge + 1:
             found[-1] = replace(found[-1], last=token)
@@ -238,10 +238,16 @@ def _clauses(spans: npt.NDArray[np.int64], found: list[Segment], ids: list[str])
             continue
         target = {"constraint-each": "each", "constraint-joint": "joint"}.get(segment.tag)
         if segment.tag == "constraint-one":  # a constraint follows the ask that it binds
-            target = ids[max(tasks_before, 1) - 1] if ids else "joint"
-        role = role_of(segment.tag)  # type: ignore[arg-type]
+            target = ids[max(tasks_before, 1) - 1]
+        role = role_of(segment.tag)
         clauses.append(Clause(int(spans[segment.first][0]), int(spans[segment.last][1]), role, target))
     return tuple(clauses)
+
+
+def joint_probability(scores: Scores, spans: npt.NDArray[np.int64]) -> float:
+    """The strongest sign of a joint constraint in what a pass saw."""
+    tags = softmax(scores.tags[1 : len(spans) + 1])
+    return _joint(tags, segments(tags, spans))
 
 
 def _joint(tags: Doubles, found: list[Segment]) -> float:

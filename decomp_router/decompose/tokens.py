@@ -18,6 +18,8 @@ LAYOUTS = 4
 WINDOW = 512
 """Tokens that the network reads at once."""
 CONTEXT_TOKENS = 96
+CONTEXT_CHARACTERS = 2_000
+"""More than the last tokens need; what is before is not even tokenised."""
 BOS, PAD, EOS, UNKNOWN = range(4)
 
 
@@ -46,11 +48,11 @@ class PromptTokenizer:
         # A user's literal "<s>" stays text.
         self._tokenizer.encode_special_tokens = True
 
-    def encode(self, prompt: str, context: Sequence[tuple[str, str]] = ()) -> Encoding:
-        """A prompt with the (role, content) messages before it, of which the last tokens are kept."""
+    def encode(self, prompt: str, context: str = "") -> Encoding:
+        """A prompt with the text of the messages before it, of which the last tokens are kept."""
         text = self._tokenizer.encode(prompt, add_special_tokens=False)
         spans, ids = _visible(prompt, text.offsets, text.ids)
-        earlier = self._earlier(context)
+        earlier = self._earlier(context, min(CONTEXT_TOKENS, WINDOW - len(ids) - 4))
         tail = [EOS, *earlier, EOS] if earlier else []
         layout = [INLINE, *_layout(prompt, spans), INLINE, *[EARLIER_MESSAGE] * len(tail)]
         return Encoding(
@@ -59,10 +61,17 @@ class PromptTokenizer:
             np.asarray(spans, np.int64).reshape(-1, 2),
         )
 
-    def _earlier(self, context: Sequence[tuple[str, str]]) -> list[int]:
-        text = "\n".join(content for _, content in context)
-        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
-        return ids[-CONTEXT_TOKENS:]
+    def _earlier(self, context: str, room: int) -> list[int]:
+        """The last `room` tokens of the conversation before; none where the prompt fills the window."""
+        if room <= 0:
+            return []
+        ids: list[int] = self._tokenizer.encode(context, add_special_tokens=False).ids
+        return ids[-room:]
+
+
+def context_of(messages: Sequence[tuple[str, str]]) -> str:
+    """The end of the (role, content) messages before a prompt, as one text."""
+    return "\n".join(content for _, content in messages)[-CONTEXT_CHARACTERS:]
 
 
 def _visible(

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from decomp_gauntlet.cases import Case
 from decomp_router.decompose.labels import TAG_INDEX, tag_of
-from decomp_router.decompose.tokens import PAD, WINDOW, Encoding, PromptTokenizer
+from decomp_router.decompose.tokens import PAD, WINDOW, Encoding, PromptTokenizer, context_of
 from decomp_router.plan import Clause, Plan, Subtask
 
 IGNORE = -100
@@ -36,7 +36,7 @@ class Example:
 def encode(case: Case, tokenizer: PromptTokenizer, rng: random.Random | None = None) -> Example | None:
     """A case for training (with `rng`, spans jitter and sub-tasks split for the pair head); None if too long."""
     assert case.truth is not None
-    encoding = tokenizer.encode(case.prompt, case.context)
+    encoding = tokenizer.encode(case.prompt, context_of(case.context))
     if len(encoding.ids) > WINDOW:
         return None
     truth = case.truth

@@ -21,7 +21,7 @@ from decomp_model.augment import load_parts
 from decomp_model.calibrate import Observation, choose, grid, judge, save, scored
 from decomp_model.network import DecomposerNetwork, NetworkConfig
 from decomp_model.train import TrainOptions, averaged, fit, run
-from decomp_router.decompose.tokens import WINDOW, PromptTokenizer
+from decomp_router.decompose.tokens import WINDOW, PromptTokenizer, context_of
 
 MODEL = Path(__file__).parent.parent
 CALIBRATION_SHARE = 4
@@ -54,7 +54,7 @@ def observe(network: DecomposerNetwork, cases: Sequence[Case], tokenizer: Prompt
     """What a network says of each case that fits its window."""
     seen = []
     for case in cases:
-        encoding = tokenizer.encode(case.prompt, case.context)
+        encoding = tokenizer.encode(case.prompt, context_of(case.context))
         if len(encoding.ids) <= WINDOW:
             seen.append(Observation(case, encoding.spans, run(network, encoding)))
     return seen

@@ -1,58 +1,91 @@
-"""Prompts over 512 tokens: every token is read, and disagreement is noticed."""
+"""Prompts over 512 tokens: read in overlapping windows, fanned out only where all of them agree."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+from decomp_router.decompose.decomposer import Decomposer
 from decomp_router.decompose.network import Scores
-from decomp_router.decompose.tokens import EOS, WINDOW, Encoding
-from decomp_router.decompose.windows import STRIDE, scores_of
-from tests.decomp_router.decompose.scripted import ScriptedNetwork, scores
+from decomp_router.decompose.reading import Reading, Thresholds
+from decomp_router.decompose.tokens import BOS, EOS, WINDOW, Encoding, Ids
+from decomp_router.decompose.windows import SPAN, windows
+from tests.decomp_router.decompose.scripted import SURE, scores, word_spans
 
-TOKENS = 1_100
-
-
-def encoding(tokens: int) -> Encoding:
-    ids = np.concatenate([[0], np.arange(10, 10 + tokens), [EOS]])
-    spans = np.stack([np.arange(tokens) * 2, np.arange(tokens) * 2 + 1], axis=1)
-    return Encoding(ids, np.zeros_like(ids), spans)
+FIRST_ID = 10
 
 
-def answers(letters: str) -> list[Scores]:
-    """A consistent reader: the scores that each window of a prompt with these letters would get."""
-    starts = [*range(0, TOKENS - 2 * STRIDE, STRIDE), TOKENS - 2 * STRIDE]
-    whole = scores(letters)
-    cut = [slice(start + 1, start + 2 * STRIDE + 1) for start in starts]
+class WordTokenizer:
+    """A token a word; its id is its place in the prompt."""
 
-    def window(part: np.ndarray, where: slice) -> np.ndarray:
-        return np.concatenate([part[:1], part[where], part[-1:]])
-
-    return [
-        Scores(*(window(p, w) for p in (whole.tags, whole.parents, whole.children, whole.lengths)), guard=float(i))
-        for i, w in enumerate(cut)
-    ]
+    def encode(self, prompt: str, context: str = "") -> Encoding:
+        spans = word_spans(prompt)
+        ids = np.concatenate([[BOS], np.arange(len(spans)) + FIRST_ID, [EOS]])
+        return Encoding(ids, np.zeros_like(ids), spans)
 
 
-LETTERS = "B" + "t" * 599 + "c" * 100 + "B" + "t" * 399
+class LetterNetwork:
+    """Sees each word as the letter that stands for it, whatever the window; `blind` windows see context alone."""
+
+    def __init__(self, letters: str, blind: frozenset[int] = frozenset()) -> None:
+        self._whole, self._blind = scores(letters), blind
+        self.asked: list[Ids] = []
+
+    def run(self, ids: Ids, layout: Ids) -> Scores:
+        self.asked.append(ids)
+        if len(self.asked) - 1 in self._blind:
+            return scores("c" * (len(ids) - 2))
+        inside = ids[1:-1] - FIRST_ID + 1
+        rows = np.concatenate([[0], inside, [0]])
+        whole = self._whole
+        return Scores(whole.tags[rows], whole.parents[rows], whole.children[rows], whole.lengths[rows], SURE)
 
 
-def test_a_short_prompt_is_one_pass() -> None:
-    network = ScriptedNetwork(scores("Bt"))
-    assert scores_of(network, encoding(2)).agree
+def reading(letters: str, blind: frozenset[int] = frozenset()) -> tuple[Reading, LetterNetwork]:
+    network = LetterNetwork(letters, blind)
+    thresholds = Thresholds(independent=0.9, joint=0.3, certainty=8.0)
+    decomposer = Decomposer(network, WordTokenizer(), thresholds)  # type: ignore[arg-type]
+    return decomposer.read("word " * len(letters)), network
+
+
+ASKS = "B" + "t" * 9 + "." + "B" + "t" * 9 + "."
+PASTED = "d" * 700
+
+
+def test_every_token_is_read_and_no_window_is_too_long() -> None:
+    network = LetterNetwork(ASKS + PASTED)
+    encoding = WordTokenizer().encode("word " * len(ASKS + PASTED))
+    found = windows(network, encoding)
+    assert set(np.concatenate(network.asked)) >= set(encoding.ids)
+    assert all(len(ids) <= WINDOW for ids in network.asked)
+    assert (found[0].first, found[-1].end) == (0, len(encoding.spans))
+
+
+@pytest.mark.parametrize("letters", [ASKS + PASTED, PASTED + ASKS], ids=["asks first", "asks last"])
+def test_asks_at_one_end_of_a_long_document_fan_out(letters: str) -> None:
+    assert reading(letters)[0].plan.cls == "parallel"
+
+
+def test_asks_at_both_ends_run_linearly() -> None:
+    found, _ = reading(ASKS + PASTED + ASKS)
+    assert found.plan.cls == "atomic"
+    assert "doubt" in found.reason
+
+
+def test_an_ask_that_one_window_misses_is_doubt() -> None:
+    """A short sub-task seen by one of two windows once passed as agreement, since most tokens were alike."""
+    letters = "d" * (SPAN // 2 + 40) + ASKS + PASTED
+    assert reading(letters)[0].plan.cls == "parallel"
+    assert reading(letters, blind=frozenset({1}))[0].plan.cls == "atomic"
+
+
+def test_a_joint_constraint_far_from_the_asks_serialises() -> None:
+    assert reading(ASKS + PASTED + "j" * 12)[0].plan.cls == "atomic"
+
+
+def test_a_short_prompt_is_read_once_and_kept() -> None:
+    network = LetterNetwork(ASKS)
+    decomposer = Decomposer(network, WordTokenizer(), Thresholds(0.9, 0.3, 8.0))  # type: ignore[arg-type]
+    prompt = "word " * len(ASKS)
+    assert decomposer.read(prompt) is decomposer.read(prompt)
     assert len(network.asked) == 1
-
-
-def test_a_consistent_reader_is_stitched_to_what_one_pass_would_say() -> None:
-    network = ScriptedNetwork(*answers(LETTERS))
-    found = scores_of(network, encoding(TOKENS))
-    assert found.agree
-    np.testing.assert_array_equal(found.scores.tags[1:-1], scores(LETTERS).tags[1:-1])
-    assert found.scores.guard == 0.0, "the least sure window decides"
-    assert all(len(ids) <= WINDOW for ids, _ in network.asked)
-    assert set(np.concatenate([ids for ids, _ in network.asked])) >= set(encoding(TOKENS).ids)
-
-
-def test_windows_that_contradict_each_other_are_noticed() -> None:
-    first, *rest = answers(LETTERS)
-    other = answers("c" * TOKENS)
-    assert not scores_of(ScriptedNetwork(first, *other[1:2], *rest[1:]), encoding(TOKENS)).agree
