@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup check test demo gauntlet train clean
+.PHONY: help setup check test demo gauntlet clean
 .DEFAULT_GOAL := help
 
 help: ## this list

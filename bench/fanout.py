@@ -52,7 +52,7 @@ def seconds(url: str, bodies: list[bytes]) -> float:
 
 
 def main() -> None:
-    """Arms interleaved: linear, then fan-out."""
+    """Arms interleaved, each first in turn."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", type=Path)
     parser.add_argument("--repeats", type=int, default=5)
@@ -64,16 +64,18 @@ def main() -> None:
     linear = [json.dumps(request(max_tokens=TOKENS)).encode()]
     pairs = []
     with running_engine(arguments.model, ENGINE_FLAGS, CONSOLE) as engine:
-        for _ in track(range(arguments.repeats), "rounds"):
-            pairs.append((seconds(engine, linear), seconds(engine, fanned)))
-    ratios = [one / other for one, other in pairs]
+        for number in track(range(arguments.repeats), "rounds"):
+            arms = {"linear": linear, "fanout": fanned}
+            order = sorted(arms, reverse=bool(number % 2))
+            pairs.append({name: seconds(engine, arms[name]) for name in order})
+    ratios = [pair["linear"] / pair["fanout"] for pair in pairs]
     result = {
         "machine": machine(),
         "model": arguments.model.name,
         "width": plan.width,
         "tokens": TOKENS,
         "speedup": {"min": min(ratios), "median": median(ratios), "max": max(ratios)},
-        "seconds": [{"linear": one, "fanout": other} for one, other in pairs],
+        "seconds": pairs,
     }
     arguments.out.write_text(json.dumps(result, indent=1) + "\n")
     CONSOLE.print(result["speedup"])

@@ -61,7 +61,8 @@ def _decompose(arguments: argparse.Namespace) -> int:
     try:
         prompt = arguments.prompt if arguments.prompt not in (None, "-") else sys.stdin.read()
         decomposer = load()
-    except (OSError, UnicodeDecodeError) as error:
+        prompt.encode()
+    except (OSError, UnicodeError) as error:
         print(f"decomp-router decompose: {error}", file=sys.stderr)
         return 2
     begun = time.perf_counter()

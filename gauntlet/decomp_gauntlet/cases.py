@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from decomp_router.plan import Clause, Plan, Subtask
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from decomp_router.plan import ROLES, Clause, Plan, Role, Subtask
 
 
 class CaseError(ValueError):
@@ -59,12 +61,16 @@ def _lines(path: Path, text: str) -> Iterator[Case]:
             continue
         try:
             yield from_json(json.loads(line))
-        except (ValueError, KeyError, TypeError, AssertionError) as error:
+        except (ValueError, AssertionError, RecursionError) as error:
             raise CaseError(f"{path}:{number}: {_reason(error)}") from error
 
 
-def _reason(error: Exception) -> str:
-    return f"field {error} is missing" if isinstance(error, KeyError) else str(error)
+def _reason(error: BaseException) -> str:
+    if not isinstance(error, ValidationError):
+        return str(error)
+    first = error.errors(include_url=False)[0]
+    field = ".".join(str(part) for part in first["loc"])
+    return f"field {field}: {first['msg']}" if field else first["msg"]
 
 
 def _older_schema(path: Path, text: str) -> list[Case] | None:
@@ -72,73 +78,121 @@ def _older_schema(path: Path, text: str) -> list[Case] | None:
         data = json.loads(text)
     except ValueError:
         return None
-    if not isinstance(data, dict) or "cases" not in data:
+    if not isinstance(data, dict) or not isinstance(data.get("cases"), list):
         return None
     try:
-        return [
-            Case(
-                id=str(item["id"]),
-                lang=str(item.get("lang", "?")),
-                prompt=item["prompt"],
-                fanout_expected=bool(item["fanout_expected"]),
-                truth=None,
-                tags=(str(item["class"]), *(["adversarial"] if item.get("adversarial") else [])),
-            )
-            for item in data["cases"]
-        ]
-    except (KeyError, TypeError, AttributeError) as error:
+        return [_older(_OlderJson.model_validate(item)) for item in data["cases"]]
+    except ValidationError as error:
         raise CaseError(f"{path}: {_reason(error)}") from error
 
 
-def from_json(item: dict[str, Any]) -> Case:
-    """One JSON object to a Case; checks spans, the DAG, and that the stated class is the DAG's."""
-    prompt = item["prompt"]
-    subtasks = tuple(
-        Subtask(t["id"], *_span(prompt, t), tuple(t.get("deps", ())), t.get("length", 1)) for t in item["subtasks"]
-    )
-    clauses = tuple(Clause(*_span(prompt, c), c["role"], c.get("target")) for c in item.get("clauses", ()))
+def _older(raw: _OlderJson) -> Case:
+    tags = (raw.cls, *(["adversarial"] if raw.adversarial else []))
+    return Case(str(raw.id), raw.lang, raw.prompt, raw.fanout_expected, None, tags)
+
+
+class _Json(BaseModel):
+    model_config = ConfigDict(strict=True, extra="ignore")
+
+
+class _SpanJson(_Json):
+    quote: str | None = None
+    start: int = 0
+    end: int = 0
+
+    def place(self, prompt: str) -> tuple[int, int]:
+        """Code points, end exclusive; a quote occurs once."""
+        if self.quote is None:
+            return self.start, self.end
+        found = prompt.count(self.quote)
+        if found != 1:
+            raise CaseError(f"quote {self.quote!r} occurs {found} times in the prompt, once is needed")
+        start = prompt.index(self.quote)
+        return start, start + len(self.quote)
+
+
+class _SubtaskJson(_SpanJson):
+    id: str
+    deps: list[str] = []
+    length: int = 1
+
+
+class _ClauseJson(_SpanJson):
+    role: str
+    target: str | None = None
+
+
+class _MessageJson(_Json):
+    role: str
+    content: str
+
+
+class _CaseJson(_Json):
+    id: str
+    lang: str
+    prompt: str
+    subtasks: list[_SubtaskJson]
+    clauses: list[_ClauseJson] = []
+    tags: list[str] = []
+    context: list[_MessageJson] = []
+    stated_class: str | None = Field(None, alias="class")
+    fanout_expected: bool | None = None
+
+
+class _OlderJson(_Json):
+    id: str | int
+    cls: str = Field(alias="class")
+    prompt: str
+    fanout_expected: bool
+    adversarial: bool = False
+    lang: str = "?"
+
+
+def from_json(item: object) -> Case:
+    """One JSON object to a Case; checks types, spans, the DAG, and that the stated class is the DAG's."""
+    raw = _CaseJson.model_validate(item)
+    prompt = raw.prompt
+    prompt.encode()  # half a surrogate pair is no text that anyone could send
+    subtasks = [Subtask(t.id, *t.place(prompt), tuple(t.deps), t.length) for t in raw.subtasks]
+    clauses = [Clause(*c.place(prompt), _role(c.role), c.target) for c in raw.clauses]
     truth = Plan(
         prompt,
         tuple(sorted(subtasks, key=lambda task: task.start)),
         tuple(sorted(clauses, key=lambda clause: clause.start)),
     )
-    _check(item, truth)
+    _check(raw, truth)
     return Case(
-        id=item["id"],
-        lang=item["lang"],
+        id=raw.id,
+        lang=raw.lang,
         prompt=prompt,
         fanout_expected=truth.fans_out,
         truth=truth,
-        tags=tuple(item.get("tags", ())),
-        context=tuple((m["role"], m["content"]) for m in item.get("context", ())),
+        tags=tuple(raw.tags),
+        context=tuple((m.role, m.content) for m in raw.context),
     )
 
 
-def _span(prompt: str, part: dict[str, Any]) -> tuple[int, int]:
-    if "quote" not in part:
-        return part["start"], part["end"]
-    quote = part["quote"]
-    found = prompt.count(quote)
-    if found != 1:
-        raise CaseError(f"quote {quote!r} occurs {found} times in the prompt, once is needed")
-    start = prompt.index(quote)
-    return start, start + len(quote)
+def _role(name: str) -> Role:
+    for role in ROLES:
+        if role == name:
+            return role
+    raise CaseError(f"unknown role {name!r}; known are {', '.join(ROLES)}")
 
 
-def _check(item: dict[str, Any], truth: Plan) -> None:
-    stated = {"class": truth.cls, "fanout_expected": truth.fans_out}
-    for key, derived in stated.items():
-        if item.get(key, derived) != derived:
-            raise CaseError(f"case {item['id']}: {key} is {item[key]!r}, its DAG says {derived!r}")
+def _check(raw: _CaseJson, truth: Plan) -> None:
+    if raw.stated_class not in (None, truth.cls):
+        raise CaseError(f"case {raw.id}: class is {raw.stated_class!r}, its DAG says {truth.cls!r}")
+    if raw.fanout_expected not in (None, truth.fans_out):
+        raise CaseError(f"case {raw.id}: fanout_expected is {raw.fanout_expected}, its DAG says {truth.fans_out}")
     for before, after in zip(truth.spans, truth.spans[1:], strict=False):
         if after.start < before.end:
-            raise CaseError(f"case {item['id']}: {truth.text(before)!r} and {truth.text(after)!r} overlap")
+            raise CaseError(f"case {raw.id}: {truth.text(before)!r} and {truth.text(after)!r} overlap")
     targets = {"each", "joint", *(task.id for task in truth.subtasks)}
     for clause in truth.clauses:
         if clause.role == "constraint" and clause.target not in targets:
-            raise CaseError(f"case {item['id']}: constraint target {clause.target!r} is none of {sorted(targets)}")
+            raise CaseError(f"case {raw.id}: constraint target {clause.target!r} is none of {sorted(targets)}")
         if clause.target == "joint" and truth.fans_out:
-            raise CaseError(f"case {item['id']}: a joint constraint serialises, but its DAG fans out")
+            raise CaseError(f"case {raw.id}: a joint constraint serialises, but its DAG fans out")
 
 
 def to_json(case: Case) -> dict[str, Any]:

@@ -50,6 +50,9 @@ def run(arguments: argparse.Namespace) -> int:
         cases = [case for path in _expand(arguments.files) for case in load(path)]
         if not cases:
             raise CaseError("no cases in the files given: name a .jsonl file that holds some")
+        if arguments.out is not None:  # known before the work, not after it
+            arguments.out.parent.mkdir(parents=True, exist_ok=True)
+            _beside(arguments.out, ".json").touch()
         with httpx.Client(timeout=60) as client:
             solver = OverHttp(arguments.url, client) if arguments.url else InProcess(decomposer.load())
             report = judge(solver, cases)
@@ -64,7 +67,7 @@ def _expand(paths: Iterable[Path]) -> list[Path]:
     """Folders stand for the case sets in them."""
     found: list[Path] = []
     for path in paths:
-        found += sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
+        found += sorted([*path.glob("*.jsonl"), *path.glob("*.json")]) if path.is_dir() else [path]
     return found
 
 
@@ -88,7 +91,12 @@ def _publish(report: Report, out: Path | None) -> None:
     for found in report.dangerous:
         console.print(f"[bold red]dangerous[/] {found.case.id}: {'; '.join(found.dangerous)}", highlight=False)
     if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.with_suffix(".json").write_text(json.dumps(report.to_json(), indent=1) + "\n", encoding="utf-8")
-        out.with_suffix(".md").write_text(markdown(report), encoding="utf-8")
-        console.print(f"wrote {out.with_suffix('.json')} and {out.with_suffix('.md')}")
+        data, page = _beside(out, ".json"), _beside(out, ".md")
+        data.write_text(json.dumps(report.to_json(), indent=1) + "\n", encoding="utf-8")
+        page.write_text(markdown(report), encoding="utf-8")
+        console.print(f"wrote {data} and {page}")
+
+
+def _beside(out: Path, suffix: str) -> Path:
+    """NAME with a suffix more; a dot in NAME stays."""
+    return out.with_name(out.name + suffix)

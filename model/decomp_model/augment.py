@@ -13,30 +13,12 @@ from pathlib import Path
 from decomp_gauntlet.cases import Case
 from decomp_router.plan import Clause, Plan, Subtask
 
-MACHINE_TAGS = frozenset(
-    [
-        "chat-frontend",
-        "title",
-        "tags",
-        "follow-ups",
-        "search-queries",
-        "retrieval",
-        "output-parser",
-        "json",
-        "agent",
-        "coding-agent",
-        "tools",
-        "few-shot",
-        "judge",
-        "rubric",
-        "character-card",
-        "voice-assistant",
-        "machine",
-        "template",
-        "extraction",
-        "compaction",
-    ]
-)
+MACHINE_WORDS = (
+    "agent", "card", "chat", "classif", "compaction", "extract", "few-shot", "frontend", "follow-ups", "json", "judge",
+    "machine", "moderation", "never-split", "output-parser", "quer", "rag", "retriev", "rubric", "select", "system",
+    "tags", "template", "title", "tool", "triage", "voice-assistant",
+)  # fmt: skip
+"""A tag that holds one of these may mark traffic of software, which is never joined with anything."""
 LONGEST_PART = 600
 
 
@@ -257,7 +239,7 @@ class Augmenter:
         if text[:1].isupper():
             end = "" if pieces[-1].text.rstrip()[-1:] in ".?!:" else "."
             return [*pieces, Piece(end + self._rng.choice((" ", "\n", "\n\n"))), constraint]
-        return [*_without_full_stop(pieces), Piece(self._rng.choice((", ", " - ", " ("))), constraint]
+        return [*_without_full_stop(pieces), Piece(self._rng.choice((", ", " - ", "; "))), constraint]
 
     def _pasted(self) -> Case:
         """Whole prompts as the material of one ask: atomic, whatever they order."""
@@ -267,12 +249,11 @@ class Augmenter:
         if self._rng.random() < 0.3:
             inner += "\n" + self._rng.choice(self._cases).prompt
         before, _, after = wrapper.partition("{}")
-        ask = before if len(before.strip()) >= len(after.strip()) else after
-        pieces = []
-        for text in (before, inner, after):
-            label: Subtask | Clause | None = Clause(0, 1, "pasted")
-            if text is not inner:
-                label = Subtask("a", 0, 1, (), 1) if text is ask else None
+        asked, pasted = Subtask("a", 0, 1, (), 1), Clause(0, 1, "pasted")
+        before_asks = len(before.strip()) >= len(after.strip())
+        labels: tuple[Subtask | Clause | None, ...] = (asked, pasted, None) if before_asks else (None, pasted, asked)
+        pieces: list[Piece] = []
+        for text, label in zip((before, inner, after), labels, strict=True):
             bare = text.strip()
             lead, tail = text[: text.find(bare)], text[text.find(bare) + len(bare) :]
             pieces += [Piece(lead), Piece(bare, label), Piece(tail)] if bare else [Piece(text)]
@@ -314,20 +295,30 @@ def _joinable(case: Case) -> bool:
         case.cls == "atomic"
         and not case.context
         and len(case.prompt) <= LONGEST_PART
-        and not MACHINE_TAGS & set(case.tags)
+        and not any(word in tag for tag in case.tags for word in MACHINE_WORDS)
+        and not _ends_pasted(case)
         and case.truth is not None
         and not any(clause.role == "meta" for clause in case.truth.clauses)
     )
 
 
+def _ends_pasted(case: Case) -> bool:
+    """What would follow a pasted text directly could be read as part of it."""
+    last = case.truth.spans[-1] if case.truth else None
+    return isinstance(last, Clause) and last.role == "pasted"
+
+
 def _without_frame(pieces: Sequence[Piece], keep_constraints: bool) -> list[Piece]:
-    """Without greetings and personas; constraints, which could bind more than their own part, as asked."""
+    """Without greetings, personas and constraints that could bind more than their own part: those in front of it
+    and, unless asked to keep them, those behind."""
     task = next(piece.label.id for piece in pieces if isinstance(piece.label, Subtask))
     kept: list[Piece] = []
     for piece in pieces:
         label = piece.label
         if isinstance(label, Clause):
-            if label.role in ("greeting", "persona") or (label.role == "constraint" and not keep_constraints):
+            leads = not any(isinstance(earlier.label, Subtask) for earlier in kept)
+            bound = label.role == "constraint" and (leads or not keep_constraints)
+            if label.role in ("greeting", "persona") or bound:
                 continue
             if label.target in ("each", "joint"):
                 piece = replace(piece, label=replace(label, target=task))

@@ -1,12 +1,10 @@
-"""Thresholds: from out-of-fold scores, the most recall at a bounded rate of dangerous false parallels."""
+"""Thresholds: from a split that training never saw, the best accuracy at a bounded rate of dangerous cases."""
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -31,11 +29,6 @@ class Observation:
     scores: Scores
 
 
-def save(observations: Sequence[Observation], path: Path) -> None:
-    """Keep observations for later calibration (a local file of this project's own making)."""
-    path.write_bytes(pickle.dumps(list(observations)))
-
-
 def scored(observations: Iterable[Observation], thresholds: Thresholds) -> list[CaseScore]:
     """Each observation scored at some thresholds."""
     return [score(o.case, read(o.case.prompt, o.spans, o.scores, thresholds).plan) for o in observations]
@@ -52,8 +45,9 @@ def grid() -> list[Thresholds]:
 
 
 def choose(summaries: dict[Thresholds, Summary], dangerous_rate: float) -> Thresholds:
-    """The highest accuracy among those whose dangerous rate is at most `dangerous_rate`, or the least dangerous."""
-    safe = {t: s for t, s in summaries.items() if s.dangerous_rate <= dangerous_rate}
+    """The highest accuracy among those whose dangerous rate is at most `dangerous_rate` with 95% confidence, or the
+    least dangerous."""
+    safe = {t: s for t, s in summaries.items() if s.dangerous_upper <= dangerous_rate}
     if safe:
         return max(safe, key=lambda t: (safe[t].accuracy, -safe[t].dangerous))
     return min(summaries, key=lambda t: (summaries[t].dangerous, -summaries[t].accuracy))

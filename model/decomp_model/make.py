@@ -18,7 +18,7 @@ from rich.progress import track
 from decomp_gauntlet.cases import Case, load
 from decomp_gauntlet.report import Report, markdown, terminal_table
 from decomp_model.augment import load_parts
-from decomp_model.calibrate import Observation, choose, grid, judge, save, scored
+from decomp_model.calibrate import Observation, choose, grid, judge, scored
 from decomp_model.network import DecomposerNetwork, NetworkConfig
 from decomp_model.train import TrainOptions, averaged, fit, run
 from decomp_router.decompose.tokens import WINDOW, PromptTokenizer, context_of
@@ -65,7 +65,6 @@ def calibrate(arguments: argparse.Namespace) -> None:
     learnt, held_out = calibration_split(corpus(MODEL / "corpus/train"))
     network, _ = fitted(learnt, arguments)
     observations = observe(network, held_out, PromptTokenizer(arguments.base / "tokenizer.json"))
-    save(observations, arguments.out / "observations.pkl")
     with ProcessPoolExecutor() as pool:
         found = list(track(pool.map(partial(judge, observations), grid()), "thresholds", total=len(grid())))
     chosen = choose(dict(zip(grid(), found, strict=True)), arguments.dangerous_rate)
@@ -111,7 +110,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=TrainOptions.steps, help="steps a run (default %(default)s)")
     parser.add_argument("--batch", type=int, default=TrainOptions.batch)
     parser.add_argument("--workers", type=int, default=TrainOptions.workers, help="processes that draw examples")
-    parser.add_argument("--dangerous-rate", type=float, default=0.005, help="most allowed on the calibration split")
+    parser.add_argument("--dangerous-rate", type=float, default=0.01, help="most, with 95%% confidence, on that split")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     STEPS[arguments.step](arguments)

@@ -59,7 +59,18 @@ def test_a_broken_case_names_file_line_and_fault(tmp_path: Path, change: dict[st
     assert str(caught.value).startswith(f"{path}:2: ")
 
 
-@pytest.mark.parametrize(("line", "message"), [("{", "Expecting"), ("{}", "'prompt' is missing"), ("[]", "indices")])
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "Expecting"),
+        ("{}", "field id: Field required"),
+        ("[]", "should be a valid dictionary"),
+        (json.dumps(GOOD | {"prompt": 5}), "field prompt: Input should be a valid string"),
+        (json.dumps(GOOD | {"lang": None}), "field lang: "),
+        (json.dumps(GOOD | {"context": [{"role": "user", "content": None}]}), "field context.0.content: "),
+        (json.dumps(GOOD | {"prompt": "\ud800"}), "surrogates not allowed"),
+    ],
+)
 def test_a_line_that_is_no_case_is_refused(tmp_path: Path, line: str, message: str) -> None:
     (tmp_path / "set.jsonl").write_text(line)
     with pytest.raises(CaseError, match=message):
@@ -71,6 +82,14 @@ def test_the_older_schema_is_read(tmp_path: Path) -> None:
     (tmp_path / "old.json").write_text(json.dumps({"cases": [old]}))
     (case,) = load(tmp_path / "old.json")
     assert (case.id, case.fanout_expected, case.truth, case.tags) == ("7", True, None, ("parallel", "adversarial"))
+
+
+def test_an_older_set_with_a_wrong_type_is_refused(tmp_path: Path) -> None:
+    """The text "false" once counted as true."""
+    old = {"id": "7", "class": "atomic", "fanout_expected": "false", "prompt": "x"}
+    (tmp_path / "old.json").write_text(json.dumps({"cases": [old]}))
+    with pytest.raises(CaseError, match="field fanout_expected: Input should be a valid boolean"):
+        load(tmp_path / "old.json")
 
 
 def test_offsets_are_code_points() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decomp_gauntlet.cases import Case, load
-from decomp_model.augment import Augmenter, compose, load_parts, pieces_of
+from decomp_model.augment import Augmenter, _joinable, compose, load_parts, pieces_of
 from decomp_model.markup import compile_text
 
 MODEL = Path(__file__).parents[2] / "model"
@@ -92,6 +92,15 @@ def test_connecting_text_has_the_shape_its_use_needs(lang: str) -> None:
     for name in ("joiners", "followups", "fan_ins", "joint", "each", "personas", "greetings", "wrappers"):
         entries = getattr(parts, name)
         assert len(set(entries)) == len(entries), f"{name} repeats itself"
+
+
+def test_no_machine_traffic_of_the_corpus_is_joined() -> None:
+    """Tags such as `rag-template` once slipped through, and a job for software came out as one of two asks."""
+    cases = [case for path in sorted((MODEL / "corpus/train").glob("*.jsonl")) for case in load(path)]
+    joinable = [case for case in cases if _joinable(case)]
+    assert len(joinable) > 400
+    suspects = ("Return nothing but", "valid JSON", "### Task", "<chat_history>", "respond with only", "one word:")
+    assert not [case.id for case in joinable for words in suspects if words.lower() in case.prompt.lower()]
 
 
 def test_the_whole_corpus_recombines() -> None:
