@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from decomp_router.decompose.reading import Reading
-from decomp_router.plan import Plan
-
-
-def recommended(plan: Plan) -> bool:
-    """Without a measured profile: two concurrent sub-tasks of length class 2 or more."""
-    return plan.substantial
 
 
 def response(reading: Reading, ms: float) -> dict[str, Any]:
-    """A reading as JSON; offsets are Unicode code points of the prompt, end exclusive."""
+    """A reading as JSON; offsets are Unicode code points of the prompt, end exclusive.
+
+    `recommend` goes by rule: two concurrent sub-tasks of length class 2 or more.
+    """
     plan = reading.plan
     return {
         "subtasks": [
@@ -24,7 +21,7 @@ def response(reading: Reading, ms: float) -> dict[str, Any]:
         "clauses": [{"start": c.start, "end": c.end, "role": c.role, "target": c.target} for c in plan.clauses],
         "cls": plan.cls,
         "fanout": plan.fans_out,
-        "recommend": recommended(plan),
+        "recommend": plan.substantial,
         "maxWidth": plan.width,
         "reason": reading.reason,
         "ms": round(ms, 3),

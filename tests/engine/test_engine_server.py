@@ -120,7 +120,7 @@ async def test_a_stop_string_never_leaks_into_a_stream(post: Post) -> None:
 
 
 async def test_requests_at_once_get_what_each_gets_alone(post: Post) -> None:
-    asked = [{"prompt": "Hello" * n, "seed": n, "n_predict": 10, "return_tokens": True} for n in range(1, 6)]
+    asked = [{"prompt": "Hello" * n, "seed": n, "n_predict": 10, "return_tokens": True} for n in range(1, 7)]
     alone = [(await post("/completion", **body)).json()["tokens"] for body in asked]
     together = await asyncio.gather(*(post("/completion", **body) for body in asked))
     assert [response.json()["tokens"] for response in together] == alone

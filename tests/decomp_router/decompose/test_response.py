@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 from decomp_router.decompose.reading import Reading
-from decomp_router.decompose.response import response
+from decomp_router.decompose.response import SCHEMA, response
 from decomp_router.plan import Clause, Plan, Subtask
 
 
@@ -34,3 +37,8 @@ def test_a_mixed_plan_as_json() -> None:
 def test_an_empty_prompt_has_no_subtasks() -> None:
     body = response(Reading(Plan.atomic(""), "an empty prompt"), 0.0)
     assert (body["subtasks"], body["maxWidth"], body["fanout"], body["cls"]) == ([], 0, False, "atomic")
+
+
+def test_the_published_schema_is_the_one_in_use() -> None:
+    published = Path(__file__).parents[3] / "docs/decompose.schema.json"
+    assert json.loads(published.read_text(encoding="utf-8")) == SCHEMA
