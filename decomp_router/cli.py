@@ -7,6 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from importlib.metadata import version
 
 from rich.console import Console
 
@@ -32,6 +33,7 @@ def parser() -> argparse.ArgumentParser:
     whole = argparse.ArgumentParser(
         prog="decomp-router", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    whole.add_argument("--version", action="version", version=f"decomp-router {version('decomp-router')}")
     commands = whole.add_subparsers(metavar="COMMAND", required=True)
     serving = commands.add_parser("serve", help="run the service")
     serve.add_arguments(serving)
@@ -70,8 +72,11 @@ def _decompose(arguments: argparse.Namespace) -> int:
     body = response(reading, (time.perf_counter() - begun) * 1000)
     if arguments.json:
         print(json.dumps(body, ensure_ascii=False))
-    else:
-        Console(highlight=False).print(drawing(reading), f"[dim]{body['reason']} - {body['ms']:.0f} ms[/]")
+        return 0
+    advice = "worth running at the same time" if body["recommend"] else "linear: "
+    if not body["recommend"]:
+        advice += "answers too short to gain by it" if body["fanout"] else "nothing to run at the same time"
+    Console(highlight=False).print(drawing(reading), f"[dim]{body['reason']}; {advice} - {body['ms']:.0f} ms[/]")
     return 0
 
 

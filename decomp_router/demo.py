@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--model", type=Path, metavar="FILE", help="a GGUF file of your own instead")
     parser.add_argument("--cache", type=Path, default=Path(".cache/demo"), help="folder for the model (%(default)s)")
-    parser.add_argument("--max-tokens", type=int, default=480, metavar="N", help="longest answer (default %(default)s)")
+    parser.add_argument("--max-tokens", type=int, default=700, metavar="N", help="longest answer (default %(default)s)")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -22,6 +22,8 @@ THREE_TASKS = (
     "Explain in detail how the tides work, write a story about a fox who learns to swim, "
     "and describe step by step how a refrigerator keeps food cold."
 )
+TOKENS = 680
+"""Enough for what the three parts promise, so that the gate does not mind."""
 CHAIN = "Write a short story about a fox who learns to swim, then give that story a title."
 
 
@@ -60,7 +62,7 @@ async def test_the_official_client_through_router_and_engine(
     asked = {
         "model": "m",
         "messages": [{"role": "user", "content": prompt}],
-        "max_tokens": 70,
+        "max_tokens": TOKENS,
         "temperature": 0,
         "extra_body": {"ignore_eos": True},
     }
@@ -78,6 +80,6 @@ async def test_the_official_client_through_router_and_engine(
         text, usage = answer.choices[0].message.content, answer.usage
     assert text
     assert usage is not None
-    assert usage.completion_tokens >= 70
+    assert usage.completion_tokens >= TOKENS
     decision = await last_decision(router)
     assert (decision["mode"], len(list(decision["branches"]))) == (mode, branches)  # type: ignore[call-overload]

@@ -149,7 +149,7 @@ def read(prompt: str, spans: npt.NDArray[np.int64], scores: Scores, thresholds: 
     edges, doubt = _edges(logits, thresholds.independent)
     plan = _plan(prompt, spans, found, edges, scores)
     if not plan.fans_out:
-        return Reading(plan, doubt or "each sub-task needs the one before")
+        return Reading(plan, doubt or "no two sub-tasks are independent")
     joint = _joint(tags, found)
     if joint >= thresholds.joint:
         return Reading(chain(plan), f"a constraint on the whole answer ties the parts (p={joint:.2f})")

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from decomp_router.plan import Decision, Plan
 
+_TYPICAL_TOKENS = (15, 95, 280, 500)
+"""Of an answer, by length class. Where the whole is capped below the sum, first sections would crowd out the last."""
+
 
 @dataclass(frozen=True)
 class Policy:
@@ -30,13 +33,17 @@ def crowded(idle_slots: int, policy: Policy) -> str | None:
     return f"{_slots(idle_slots)} idle" if idle_slots < 2 else None
 
 
-def decide(plan: Plan, reason: str, idle_slots: int, policy: Policy) -> Decision:
-    """Fan out if two concurrent sub-tasks promise long answers and slots are idle for them."""
+def decide(plan: Plan, reason: str, idle_slots: int, policy: Policy, token_limit: int | None = None) -> Decision:
+    """Fan out if two concurrent sub-tasks promise long answers, all of it fits, and slots are idle for them."""
     if not plan.fans_out:
         return Decision("linear", (reason,), plan)
     if not _worthwhile(plan, policy.min_length):
         short = f"no two concurrent sub-tasks promise answers of length class {policy.min_length} or more"
         return Decision("linear", (reason, short), plan)
+    promised = sum(_TYPICAL_TOKENS[task.length] for task in plan.subtasks)
+    if token_limit is not None and token_limit < promised:
+        tight = f"the parts promise about {promised} tokens, at most {token_limit} are wanted"
+        return Decision("linear", (reason, tight), plan)
     if full := crowded(idle_slots, policy):
         return Decision("linear", (reason, full), plan)
     width = min(plan.width, room(idle_slots, policy))

@@ -13,7 +13,7 @@ from decomp_router.decompose.reading import Reading
 from decomp_router.execute.upstream import Headers
 from decomp_router.gate.conversation import Conversation
 from decomp_router.gate.decide import Policy, crowded, decide, room
-from decomp_router.gate.eligibility import obstacle
+from decomp_router.gate.eligibility import obstacle, token_limit
 from decomp_router.plan import Decision
 from decomp_router.proxy.load import Load
 
@@ -59,7 +59,7 @@ class Judge:
         except Exception:
             _log.exception("the decomposer failed")
             return _linear("the decomposer failed", body)
-        decision = decide(reading.plan, reading.reason, idle, self._policy)
+        decision = decide(reading.plan, reading.reason, idle, self._policy, token_limit(body))
         return Verdict(decision, body, min(decision.width, room(idle, self._policy)))
 
 

@@ -22,7 +22,7 @@ from decomp_router.decompose import decomposer
 EXAMPLES = """\
 examples:
   decomp-router gauntlet run model/corpus/dev              the shipped decomposer on the development set
-  decomp-router gauntlet run mine.jsonl --url http://127.0.0.1:8090
+  decomp-router gauntlet run mine.jsonl --url http://127.0.0.1:8088
                                                            whatever answers POST /decompose there
   decomp-router gauntlet run mine.jsonl --out report       report.json and report.md, with every danger and miss
 
@@ -56,7 +56,10 @@ def run(arguments: argparse.Namespace) -> int:
         with httpx.Client(timeout=60) as client:
             solver = OverHttp(arguments.url, client) if arguments.url else InProcess(decomposer.load())
             report = judge(solver, cases)
-    except (CaseError, SolverError, OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        print(f"decomp-router gauntlet: {error.filename or ''} {error.strerror or error}".strip(), file=sys.stderr)
+        return 2
+    except (CaseError, SolverError, UnicodeDecodeError) as error:
         print(f"decomp-router gauntlet: {error}", file=sys.stderr)
         return 2
     _publish(report, arguments.out)

@@ -48,6 +48,13 @@ def test_the_long_tasks_must_be_concurrent_themselves() -> None:
     assert decide(chain, "r", 4, Policy(min_length=0)).mode == "linear"
 
 
+def test_an_answer_capped_below_what_the_parts_promise_stays_linear() -> None:
+    """A cap of one section's length once let the first section crowd out all others."""
+    tight = decide(THREE, "r", 4, Policy(), token_limit=480)
+    assert (tight.mode, tight.reasons[-1]) == ("linear", "the parts promise about 840 tokens, at most 480 are wanted")
+    assert decide(THREE, "r", 4, Policy(), token_limit=840).mode == "fanout"
+
+
 def test_a_busy_engine_is_left_alone() -> None:
     assert decide(THREE, "r", 1, Policy()).reasons[-1] == "1 slot idle"
     assert crowded(0, Policy()) == "0 slots idle"
