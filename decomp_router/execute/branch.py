@@ -73,7 +73,7 @@ def _object(value: object) -> dict[str, Any]:
 def _chunk(data: bytes) -> dict[str, Any]:
     try:
         chunk = json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UpstreamError("The upstream sent a branch something that is not JSON.") from error
     if not isinstance(chunk, dict):
         raise UpstreamError("The upstream sent a branch something that is no chunk of an answer.")

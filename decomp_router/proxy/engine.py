@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -39,11 +40,14 @@ def running_engine(model: Path, flags: Sequence[str], console: Console) -> Itera
 
 
 @contextmanager
-def running(command: Sequence[str], port: int, doing: str, console: Console) -> Iterator[str]:
+def running(
+    command: Sequence[str], port: int, doing: str, console: Console, environment: Mapping[str, str] | None = None
+) -> Iterator[str]:
     """The address of a child process that answers /health while the context lasts; raises EngineFailed."""
     address = f"http://127.0.0.1:{port}"
     with tempfile.TemporaryFile() as log:
-        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+        merged = {**os.environ, **(environment or {})}
+        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=merged)
         try:
             with console.status(doing):
                 wait_until_ready(lambda: _healthy(address), process.poll, time.sleep, lambda: _last_line(log))

@@ -36,7 +36,8 @@ class HttpxUpstream:
             self._base.copy_with(raw_path=path),
             headers=list(request.headers),
             content=request.body,
-            extensions={"timeout": self._timeout.as_dict()},
+            # The target as it came: an URL object would tidy its path and query.
+            extensions={"timeout": self._timeout.as_dict(), "target": path},
         )
 
     async def _chunks(self, response: httpx.Response) -> AsyncIterator[bytes]:

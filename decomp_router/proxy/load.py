@@ -46,5 +46,5 @@ class Load:
             ):
                 body = b"".join([chunk async for chunk in response.chunks])
                 return json.loads(body) if response.status == 200 else None
-        except (UpstreamError, TimeoutError, ValueError):
+        except (UpstreamError, TimeoutError, ValueError, RecursionError):
             return None

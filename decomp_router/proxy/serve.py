@@ -92,7 +92,18 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         raise SettingsError("give either --upstream URL (an engine that runs) or --engine FILE (start the bundled one)")
     if arguments.engine_flags and settings.engine is None:
         raise SettingsError("flags after -- are for the bundled engine, which only --engine starts")
+    if any(flag.partition("=")[0] in ("--port", "--host") for flag in arguments.engine_flags):
+        raise SettingsError("the router chooses where its own engine listens; leave out --port and --host after --")
+    if settings.upstream is not None and _is_own_address(settings):
+        raise SettingsError(f"the upstream {settings.upstream} is the router's own address; give the engine's")
     return settings
+
+
+def _is_own_address(settings: Settings) -> bool:
+    """A router in front of itself would forward its own requests for ever."""
+    url = httpx.URL(settings.upstream or "")
+    local = ("127.0.0.1", "localhost", "::1", "0.0.0.0", settings.host)
+    return url.host in local and (url.port or {"http": 80, "https": 443}[url.scheme]) == settings.port
 
 
 def _reader() -> Reader:

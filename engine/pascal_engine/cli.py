@@ -43,7 +43,11 @@ def main(argv: list[str] | None = None) -> int:
             listener.listen()
             port = listener.getsockname()[1]
             slots = f"{options.parallel} slot{'s' if options.parallel > 1 else ''} of {engine.scheduler.n_ctx} tokens"
-            console.print(f"{engine.info.name}: {slots}, listening on http://{arguments.host}:{port}", soft_wrap=True)
+            console.print(
+                f"{engine.info.name}: {slots}, listening on http://{arguments.host}:{port}",
+                soft_wrap=True,
+                markup=False,
+            )
             config = uvicorn.Config(create_app(engine), log_level="warning", lifespan="on", timeout_graceful_shutdown=3)
             uvicorn.Server(config).run(sockets=[listener])
     except (ModelError, _AddressError) as error:

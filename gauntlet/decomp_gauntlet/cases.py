@@ -76,7 +76,7 @@ def _reason(error: BaseException) -> str:
 def _older_schema(path: Path, text: str) -> list[Case] | None:
     try:
         data = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(data, dict) or not isinstance(data.get("cases"), list):
         return None

@@ -9,11 +9,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.box import SIMPLE
+from rich.markup import escape
 from rich.table import Table
 
 from decomp_gauntlet.score import CaseScore, Counts
 
 CONFIDENCE = 0.95
+FEWEST_OF_A_TAG = 5
+"""Tags are free words; of a tag on fewer cases, a rate says nothing."""
 
 
 def upper_bound(events: int, trials: int, confidence: float = CONFIDENCE) -> float:
@@ -112,7 +115,14 @@ class Report:
             by["class"][s.case.cls].append(s)
             for tag in s.case.tags:
                 by["tag"][tag].append(s)
-        return {kind: {name: summarise(group) for name, group in sorted(found.items())} for kind, found in by.items()}
+        return {
+            kind: {
+                name: summarise(group)
+                for name, group in sorted(found.items())
+                if kind != "tag" or len(group) >= FEWEST_OF_A_TAG
+            }
+            for kind, found in by.items()
+        }
 
     def to_json(self) -> dict[str, Any]:
         """Everything, with one line a case."""
@@ -187,7 +197,7 @@ def terminal_table(report: Report) -> Table:
     for i, column in enumerate(COLUMNS[:TERMINAL_COLUMNS]):
         table.add_column(column, justify="right" if i else "left", no_wrap=i == 0)
     for cells in _rows(report, tags=False):
-        table.add_row(*cells[:TERMINAL_COLUMNS])
+        table.add_row(*(escape(cell) for cell in cells[:TERMINAL_COLUMNS]))
     return table
 
 

@@ -53,7 +53,7 @@ class OverHttp:
             answer = self._client.post(self._url, json={"messages": messages})
             answer.raise_for_status()
             return plan_of(case.prompt, answer.json())
-        except (httpx.HTTPError, KeyError, TypeError, ValueError, AssertionError) as error:
+        except (httpx.HTTPError, httpx.InvalidURL, KeyError, TypeError, ValueError, AssertionError) as error:
             raise SolverError(
                 f"case {case.id}: {self._url} gave no plan: {error!r}; is a decomposer served there?"
             ) from error

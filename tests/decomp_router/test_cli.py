@@ -76,3 +76,12 @@ def test_help_teaches(words: list[str], capsys: pytest.CaptureFixture[str]) -> N
         main(words)
     assert ended.value.code == 0
     assert len(capsys.readouterr().out.splitlines()) > 8
+
+
+def test_a_prompt_of_megabytes_is_not_even_tokenised(capsys: pytest.CaptureFixture[str]) -> None:
+    assert decomposed("word " * 1_000_000, capsys)["reason"] == "over 40000 characters"
+
+
+def test_bytes_that_are_no_text_end_with_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["decompose", "a\udcff"]) == 2
+    assert capsys.readouterr().err.startswith("decomp-router decompose: ")

@@ -41,6 +41,12 @@ def test_filters_keep_only_their_tokens(change: dict[str, float], tokens: set[in
     assert set(drawn(replace(OPEN, **change))) == tokens
 
 
+@pytest.mark.parametrize("temperature", [1e-5, 1e-300, 1e-308, 5e-324])
+def test_a_tiny_temperature_is_greedy(temperature: float) -> None:
+    """Below 1e-307 scores once divided to infinity, and the tokens were nonsense."""
+    assert set(drawn(replace(OPEN, temperature=temperature))) <= {1, 5}, "two logits share the top"
+
+
 def test_draws_follow_the_probabilities() -> None:
     expected = np.exp(LOGITS) / np.exp(LOGITS).sum()
     found = np.bincount(drawn(OPEN, 4000), minlength=6) / 4000

@@ -149,3 +149,39 @@ async def test_a_client_that_goes_away_frees_its_slot(streamed: bool, steps: int
     engine.scheduler.step()
     assert not engine.scheduler.has_work
     assert not any(message.get("more_body") is False for message in sent)
+
+
+async def test_a_prompt_no_slot_could_hold_is_refused_without_being_tokenised(
+    client: httpx.AsyncClient, served: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tokenising ten megabytes once kept everyone else waiting for twelve seconds."""
+
+    def encode(*_: object, **__: object) -> list[int]:
+        raise AssertionError("tokenised")
+
+    monkeypatch.setattr(type(served.tokenizer), "encode", encode)
+    for route, body in (
+        ("/completion", {"prompt": "word " * 200_000}),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "word " * 200_000}]}),
+    ):
+        answer = await client.post(route, json=body)
+        assert answer.status_code == 400
+        assert answer.json()["error"]["type"] == "exceed_context_size_error"
+
+
+async def test_a_body_past_any_use_is_not_read_to_its_end(client: httpx.AsyncClient) -> None:
+    answer = await client.post("/tokenize", content=b'{"content": "' + b"a" * (5 << 20) + b'"}')
+    assert (answer.status_code, answer.json()["error"]["code"]) == (413, 413)
+
+
+@pytest.mark.parametrize(
+    ("route", "raw"),
+    [
+        ("/apply-template", b'{"messages": [{"role": "user", "content": "\\ud800"}]}'),
+        ("/completion", b'{"prompt": "hi", "n_predict": 1, "temperature": Infinity}'),
+    ],
+)
+async def test_what_could_not_be_answered_in_json_is_refused(client: httpx.AsyncClient, route: str, raw: bytes) -> None:
+    answer = await client.post(route, content=raw)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"]

@@ -8,6 +8,9 @@ from pascal_engine.gguf import ModelFile
 ARCHITECTURES = ("llama", "qwen3next", "qwen35", "qwen35moe")
 
 
+_MOST_LAYERS = 10_000
+
+
 @dataclass(frozen=True)
 class DeltaNetParams:
     """Shapes of the gated delta-net layers.
@@ -126,6 +129,8 @@ def _refuse_rope_scaling(file: ModelFile, arch: str) -> None:
 def _recurrent_layers(file: ModelFile, arch: str) -> tuple[bool, ...]:
     """One flag for each trunk layer; the multi-token-prediction blocks at the end of the file are left out."""
     n_layers = file.require(f"{arch}.block_count", int) - (file.get(f"{arch}.nextn_predict_layers", int) or 0)
+    if not 0 < n_layers <= _MOST_LAYERS:
+        raise ModelError(f"{file.path}: {n_layers} layers make no model; the file is damaged, fetch it again.")
     if arch == "llama":
         return (False,) * n_layers
     flags = file.get(f"{arch}.attention.recurrent_layers", list)

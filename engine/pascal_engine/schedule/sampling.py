@@ -38,7 +38,10 @@ class Sampler:
         before = np.cumsum(probabilities) - probabilities
         kept = (before < params.top_p) & (probabilities >= params.min_p * probabilities[0])
         kept[0] = True
-        cumulative = np.cumsum(_softmax(scores[kept] / params.temperature))
+        # Scores below the best may divide to -inf at tiny temperatures, which is weight 0; the best stays 0.
+        with np.errstate(over="ignore"):
+            scaled = (scores[kept] - scores[0]) / params.temperature
+        cumulative = np.cumsum(_softmax(scaled))
         drawn = np.searchsorted(cumulative, self._rng.random() * cumulative[-1], side="right")
         return int(tokens[kept][min(int(drawn), len(cumulative) - 1)])
 

@@ -25,6 +25,7 @@ from pascal_engine.server.schemas import (
 )
 
 B = TypeVar("B", bound=Body)
+MAX_BODY_BYTES = 4 << 20
 
 
 def create_app(engine: Engine) -> Starlette:
@@ -109,9 +110,15 @@ class _Routes:
 
 
 async def _read(request: Request, kind: type[B]) -> B:
-    """The body as `kind`; what does not fit is a 400."""
+    """The body as `kind`; what does not fit is a 400. Reading stops where the body grows past any use."""
+    raw = b""
+    async for chunk in request.stream():
+        raw += chunk
+        if len(raw) > MAX_BODY_BYTES:
+            raise ApiError(413, f"the body is larger than {MAX_BODY_BYTES >> 20} MiB, more than any context holds")
     try:
-        content = json.loads(await request.body())
+        content = json.loads(raw)
+        json.dumps(content, ensure_ascii=False).encode()  # half a surrogate pair is valid JSON, but no text
     except (ValueError, RecursionError) as error:
         raise ApiError(400, f"the body is not valid JSON: {error}") from error
     return kind.model_validate(content)

@@ -10,6 +10,7 @@ from pascal_engine.server.schemas import Message
 def prompt_tokens(engine: Engine, prompt: str | list[int]) -> list[int]:
     """Token ids of a prompt; one that is empty or holds ids outside the vocabulary is a 400."""
     if isinstance(prompt, str):
+        _refuse_hopeless(engine, prompt)
         tokens = engine.tokenizer.encode(prompt, add_special=True, parse_special=True)
     else:
         tokens = prompt
@@ -17,6 +18,15 @@ def prompt_tokens(engine: Engine, prompt: str | list[int]) -> list[int]:
     if not tokens:
         raise ApiError(400, "the prompt is empty; give at least one token")
     return tokens
+
+
+def _refuse_hopeless(engine: Engine, prompt: str) -> None:
+    """Raises a 400 for a text that no tokenization fits into a slot: spares the event loop the work of making one."""
+    least = -(-len(prompt.encode()) // engine.tokenizer.most_bytes)
+    if least > engine.scheduler.n_ctx:
+        reason = f"the prompt has at least {least} tokens, and a slot's context holds {engine.scheduler.n_ctx}"
+        sizes = {"n_prompt_tokens": least, "n_ctx": engine.scheduler.n_ctx}
+        raise ApiError(400, reason, "exceed_context_size_error", **sizes)
 
 
 def check_tokens(engine: Engine, tokens: list[int]) -> None:

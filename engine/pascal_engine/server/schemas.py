@@ -86,7 +86,7 @@ class GenerationBody(Body):
     stream_options: StreamOptions = Field(default_factory=StreamOptions)
     max_tokens: int | None = None
     n_predict: int | None = None
-    temperature: Annotated[float, Field(ge=0)] = 0.8
+    temperature: Annotated[float, Field(ge=0, le=1e6)] = 0.8
     top_k: int = 40
     top_p: Fraction = 0.95
     min_p: Fraction = 0.05

@@ -85,6 +85,11 @@ class Tokenizer:
         return len(self._vocabulary.tokens)
 
     @property
+    def most_bytes(self) -> int:
+        """Bytes of text that one token can stand for, at most; composition (NFC) shortens text up to fourfold."""
+        return 4 * max(map(len, self._bytes))
+
+    @property
     def end_of_generation(self) -> frozenset[int]:
         """Tokens that end an answer."""
         return self._vocabulary.end_of_generation

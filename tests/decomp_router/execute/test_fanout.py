@@ -199,6 +199,7 @@ async def test_a_failed_branch_is_tried_again() -> None:
         Raw(b""),
         Raw(b"data: {not json\n\n"),
         Raw(b"data: 3\n\n"),
+        Raw(b"data: " + b"[" * 100_000 + b"\n\n"),
         Raw(b'data: {"error": {"message": "out of memory"}}\n\n'),
         Raw(b"data: [DONE]\n\n"),
         Raw(chunk({"content": "half"})),

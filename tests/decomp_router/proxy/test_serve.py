@@ -26,6 +26,10 @@ def parsed(*words: str) -> argparse.Namespace:
         (["--upstream", "nonsense"], "setting upstream"),
         (["--upstream", "http://a", "--", "-c", "1"], "flags after -- are for the bundled engine"),
         (["--upstream", "http://a", "--config", "no.toml"], "there is no settings file no.toml"),
+        (["--upstream", "http://a", "--config", "n" * 300], "there is no settings file"),
+        (["--upstream", "http://a:99999"], "setting upstream"),
+        (["--upstream", "http://localhost:8088"], "is the router's own address"),
+        (["--engine", "m.gguf", "--", "--port", "1"], "leave out --port and --host after --"),
     ],
 )
 def test_what_it_refuses(words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -46,12 +50,12 @@ def test_a_taken_port(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_flags_after_two_dashes_go_to_the_engine() -> None:
-    arguments = parsed("--engine", "m.gguf", "--fanout", "auto", "--", "-c", "4096", "--host", "::1")
+    arguments = parsed("--engine", "m.gguf", "--fanout", "auto", "--", "-c", "4096", "-ctk", "f32")
     assert arguments.engine == Path("m.gguf")
-    assert arguments.engine_flags == ["-c", "4096", "--host", "::1"]
+    assert arguments.engine_flags == ["-c", "4096", "-ctk", "f32"]
     assert arguments.host is None
     own = command(arguments.engine, 5, arguments.engine_flags)[1:]
-    assert own == ["-m", "pascal_engine.cli", "-m", "m.gguf", "-np", "4", "--port", "5", "-c", "4096", "--host", "::1"]
+    assert own == ["-m", "pascal_engine.cli", "-m", "m.gguf", "-np", "4", "--port", "5", "-c", "4096", "-ctk", "f32"]
 
 
 def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
