@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -149,14 +149,11 @@ class Plan:
 
 @dataclass(frozen=True)
 class Decision:
-    """How a request will run, why, and how long each way was predicted to take (seconds)."""
+    """How a request will run, and why."""
 
     mode: Mode
     reasons: tuple[str, ...]
     plan: Plan | None = None
-    linear_s: float | None = None
-    fanout_s: float | None = None
-    measured: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         assert self.reasons, "a decision states its reasons"

@@ -7,7 +7,7 @@ import json
 import random
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from decomp_gauntlet.report import Report, markdown, terminal_table
 from decomp_model.augment import load_parts
 from decomp_model.calibrate import Observation, choose, grid, judge, scored
 from decomp_model.network import DecomposerNetwork, NetworkConfig
-from decomp_model.train import TrainOptions, averaged, fit, run
+from decomp_model.train import TrainOptions, fit, run
 from decomp_router.decompose.tokens import WINDOW, PromptTokenizer, context_of
 
 MODEL = Path(__file__).parent.parent
@@ -43,11 +43,9 @@ def calibration_split(cases: Sequence[Case]) -> tuple[list[Case], list[Case]]:
 
 
 def fitted(cases: Sequence[Case], arguments: argparse.Namespace) -> tuple[DecomposerNetwork, NetworkConfig]:
-    """The average of several runs over the same cases."""
-    parts = load_parts(MODEL / "corpus/parts")
-    options = TrainOptions(steps=arguments.steps, batch=arguments.batch, workers=arguments.workers)
-    runs = [fit(cases, parts, arguments.base, replace(options, seed=seed)) for seed in range(1, arguments.runs + 1)]
-    return averaged([network for network, _ in runs]), runs[0][1]
+    """A training run with what the command line changes."""
+    options = TrainOptions(steps=arguments.steps, batch=arguments.batch, workers=arguments.workers, seed=arguments.seed)
+    return fit(cases, load_parts(MODEL / "corpus/parts"), arguments.base, options)
 
 
 def observe(network: DecomposerNetwork, cases: Sequence[Case], tokenizer: PromptTokenizer) -> list[Observation]:
@@ -106,10 +104,10 @@ def main() -> None:
     parser.add_argument("--base", type=Path, default=Path(".cache/base"), help="folder that decomp_model.base wrote")
     parser.add_argument("--out", type=Path, default=Path(".cache/train"), help="folder for weights and observations")
     parser.add_argument("--artefact", type=Path, default=MODEL.parent / "decomp_router/decompose/artefact")
-    parser.add_argument("--runs", type=int, default=1, help="training runs to average (default %(default)s)")
-    parser.add_argument("--steps", type=int, default=TrainOptions.steps, help="steps a run (default %(default)s)")
+    parser.add_argument("--steps", type=int, default=TrainOptions.steps, help="training steps (default %(default)s)")
     parser.add_argument("--batch", type=int, default=TrainOptions.batch)
     parser.add_argument("--workers", type=int, default=TrainOptions.workers, help="processes that draw examples")
+    parser.add_argument("--seed", type=int, default=TrainOptions.seed)
     parser.add_argument("--dangerous-rate", type=float, default=0.01, help="most, with 95%% confidence, on that split")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 import random
 from collections.abc import Iterator, Sequence
@@ -69,18 +68,6 @@ class DrawnBatches(IterableDataset[Batch]):
                 yield example
 
 
-def averaged(networks: Sequence[DecomposerNetwork]) -> DecomposerNetwork:
-    """One network with the mean of the weights of several runs from one start (Wortsman et al. 2022)."""
-    soup = copy.deepcopy(networks[0])
-    states = [network.state_dict() for network in networks]
-    mean = {
-        name: torch.stack([state[name] for state in states]).mean(0) if value.dtype == torch.float32 else value
-        for name, value in states[0].items()
-    }
-    soup.load_state_dict(mean)
-    return soup
-
-
 def losses(network: DecomposerNetwork, batch: Batch) -> dict[str, Tensor]:
     """Cross-entropies of one batch: tags, pairs (independent, forward, backward), lengths, guard."""
     tags, parents, children, lengths, guard = (out.float() for out in network(batch.ids, batch.layout))
@@ -101,9 +88,8 @@ def fit(
 ) -> tuple[DecomposerNetwork, NetworkConfig]:
     """Train on a pool of cases; runs on the GPU where there is one."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    torch.manual_seed(0)  # fresh heads are the same in every run, so that weights of several runs can be averaged
-    network, config = from_base(base / "base.npz", options.dropout)
     torch.manual_seed(options.seed)
+    network, config = from_base(base / "base.npz", options.dropout)
     network.to(device).train()
     optimizer, schedule = _optimizer(network, options)
     loader = DataLoader(
