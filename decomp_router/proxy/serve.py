@@ -149,8 +149,8 @@ def _bound(settings: Settings) -> Iterator[socket.socket]:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((settings.host, settings.port))
-        except OSError as error:
-            reason = error.strerror or str(error)
+        except (OSError, TypeError) as error:  # a host name that no encoding holds is a TypeError
+            reason = getattr(error, "strerror", None) or str(error)
             raise _CannotStart(f"cannot listen on {settings.host}:{settings.port} ({reason})") from error
         yield listener
 

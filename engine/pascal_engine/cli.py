@@ -69,9 +69,9 @@ def _bind(host: str, port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
-    except OSError as error:
+    except (OSError, TypeError) as error:  # a host name that no encoding holds is a TypeError
         listener.close()
-        reason = error.strerror or str(error)
+        reason = getattr(error, "strerror", None) or str(error)
         raise _AddressError(f"cannot listen on {host}:{port} ({reason}); choose another --port or --host.") from error
     return listener
 

@@ -113,7 +113,7 @@ def failure(path: Path) -> str:
 
 def test_a_missing_file_and_a_directory(tmp_path: Path) -> None:
     assert "there is no such file" in failure(tmp_path / "none.gguf")
-    assert "there is no such file" in failure(tmp_path)
+    assert "is a folder" in failure(tmp_path)
 
 
 @pytest.mark.parametrize("content", [b"", b"hello", b"GGUF", b"GGUF\x03\0\0\0", b"GGUF" + b"\xff" * 200])

@@ -108,8 +108,10 @@ def _significant(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _open(path: Path) -> GGUFReader:
+    if path.is_dir():
+        raise ModelError(f"{path} is a folder; give the path of a GGUF file.")
     if not path.is_file():
-        raise ModelError(f"{path}: there is no such file; give the path of a GGUF file to -m.")
+        raise ModelError(f"{path}: there is no such file; give the path of a GGUF file.")
     try:
         with path.open("rb") as stream:
             magic = stream.read(4)

@@ -28,6 +28,7 @@ def parsed(*words: str) -> argparse.Namespace:
         (["--upstream", "http://a", "--config", "no.toml"], "there is no settings file no.toml"),
         (["--upstream", "http://a", "--config", "n" * 300], "there is no settings file"),
         (["--upstream", "http://a:99999"], "setting upstream"),
+        (["--upstream", "http://a", "--host", "ä..b"], "cannot listen on ä..b"),
         (["--upstream", "http://localhost:8088"], "is the router's own address"),
         (["--engine", "m.gguf", "--", "--port", "1"], "leave out --port and --host after --"),
     ],
