@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import Literal, get_args
 
 import networkx as nx
@@ -122,8 +123,12 @@ class Plan:
     @property
     def substantial(self) -> bool:
         """Two sub-tasks of length class 2 or more can run at the same time."""
-        long = [task.id for task in self.subtasks if task.length >= 2]
-        return any(self.concurrent(a, b) for i, a in enumerate(long) for b in long[i + 1 :])
+        return self.promises(2)
+
+    def promises(self, length: int) -> bool:
+        """Two sub-tasks of at least this length class can run at the same time."""
+        long = [task.id for task in self.subtasks if task.length >= length]
+        return any(self.concurrent(a, b) for a, b in combinations(long, 2))
 
     def concurrent(self, a: str, b: str) -> bool:
         """Neither of two sub-tasks waits for the other."""

@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from decomp_router.decompose.network import Network, OnnxNetwork
-from decomp_router.decompose.reading import Reading, Thresholds, joint_probability, read
+from decomp_router.decompose.reading import Reading, Thresholds, read, signs_of
 from decomp_router.decompose.tokens import Encoding, PromptTokenizer, context_of
 from decomp_router.decompose.windows import MAX_TOKENS, Window, windows
 from decomp_router.plan import Plan
@@ -46,25 +46,22 @@ class Decomposer:
         readings = [read(prompt, window.spans(encoding), window.scores, self._thresholds) for window in found]
         if len(readings) == 1:
             return readings[0]
-        joint = max(joint_probability(window.scores, window.spans(encoding)) for window in found)
-        agreed = _agreed(encoding, found, readings) if joint < self._thresholds.joint else None
+        signs = [signs_of(window.scores, window.spans(encoding)) for window in found]
+        joint = max(sign.joint for sign in signs)
+        asks = [sign.asks for sign in signs]
+        agreed = _agreed(encoding, found, readings, asks) if joint < self._thresholds.joint else None
         return agreed or Reading(Plan.atomic(prompt), "too long to be read at once, and its parts leave doubt")
 
 
-def _agreed(encoding: Encoding, found: list[Window], readings: list[Reading]) -> Reading | None:
-    """The reading of a window that holds every ask, if each other window finds just those inside it."""
-    asks = [_asks(reading.plan) for reading in readings]
-    everywhere = set().union(*asks)
-    expected = [{ask for ask in everywhere if window.covers(ask, encoding)} for window in found]
+def _agreed(
+    encoding: Encoding, found: list[Window], readings: list[Reading], asks: list[frozenset[tuple[int, int]]]
+) -> Reading | None:
+    """The reading of a window that holds every ask, sure or not, if each other window finds just those inside it."""
+    everywhere = frozenset().union(*asks)
+    expected = [frozenset(ask for ask in everywhere if window.covers(ask, encoding)) for window in found]
     if asks != expected:
         return None
     return next((reading for reading, mine in zip(readings, asks, strict=True) if mine == everywhere), None)
-
-
-def _asks(plan: Plan) -> set[tuple[int, int]]:
-    """Spans of the sub-tasks; a window that holds no sure ask reads as the whole prompt, which is none."""
-    whole = {(task.start, task.end) for task in Plan.atomic(plan.prompt).subtasks}
-    return {(task.start, task.end) for task in plan.subtasks} - whole
 
 
 def load(folder: Path | None = None) -> Decomposer:

@@ -16,8 +16,6 @@ Doubles = npt.NDArray[np.float64]
 
 _BRIDGE = 2
 """Untagged tokens inside a sub-task that do not end it (a stray comma, a quote mark)."""
-
-
 _CHANGE = 1.0
 """Log-weight that a change of tag must outweigh; on held-out prompts 1 gave the best spans of 0 to 6."""
 _SURELY_ASKED = 0.95
@@ -28,7 +26,7 @@ _TINY = 3.0
 
 @dataclass(frozen=True)
 class Thresholds:
-    """How sure the network must be; chosen on a calibration split, kept with the artefact."""
+    """How sure the network must be; kept with the artefact, whose card says how they were chosen."""
 
     independent: float
     """Probability from which up two sub-tasks need no order between them."""
@@ -244,10 +242,20 @@ def _clauses(spans: npt.NDArray[np.int64], found: list[Segment], ids: list[str])
     return tuple(clauses)
 
 
-def joint_probability(scores: Scores, spans: npt.NDArray[np.int64]) -> float:
-    """The strongest sign of a joint constraint in what a pass saw."""
+@dataclass(frozen=True)
+class Signs:
+    """What a pass over part of a prompt saw: spans that look like asks, and how surely a joint constraint."""
+
+    asks: frozenset[tuple[int, int]]
+    joint: float
+
+
+def signs_of(scores: Scores, spans: npt.NDArray[np.int64]) -> Signs:
+    """All signs, also those too weak to be acted on by themselves."""
     tags = softmax(scores.tags[1 : len(spans) + 1])
-    return _joint(tags, segments(tags, spans))
+    found = segments(tags, spans)
+    asks = ((int(spans[s.first][0]), int(spans[s.last][1])) for s in found if s.tag == "task")
+    return Signs(frozenset(asks), _joint(tags, found))
 
 
 def _joint(tags: Doubles, found: list[Segment]) -> float:

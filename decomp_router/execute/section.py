@@ -67,11 +67,6 @@ class Section:
         """Whether any reasoning came."""
         return any(piece.field != CONTENT for piece in self.pieces)
 
-    @property
-    def answering(self) -> bool:
-        """Whether reasoning, if there is any, is over."""
-        return self.done.is_set() or any(piece.field == CONTENT for piece in self.pieces)
-
     async def until(self, ready: Callable[[], bool]) -> None:
         """Waits for a condition on what has been said."""
         while not ready():

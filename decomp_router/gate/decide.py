@@ -37,7 +37,7 @@ def decide(plan: Plan, reason: str, idle_slots: int, policy: Policy, token_limit
     """Fan out if two concurrent sub-tasks promise long answers, all of it fits, and slots are idle for them."""
     if not plan.fans_out:
         return Decision("linear", (reason,), plan)
-    if not _worthwhile(plan, policy.min_length):
+    if not plan.promises(policy.min_length):
         short = f"no two concurrent sub-tasks promise answers of length class {policy.min_length} or more"
         return Decision("linear", (reason, short), plan)
     promised = sum(_TYPICAL_TOKENS[task.length] for task in plan.subtasks)
@@ -48,11 +48,6 @@ def decide(plan: Plan, reason: str, idle_slots: int, policy: Policy, token_limit
         return Decision("linear", (reason, full), plan)
     width = min(plan.width, room(idle_slots, policy))
     return Decision("fanout", (reason, f"{width} at a time, {_slots(idle_slots)} idle"), plan)
-
-
-def _worthwhile(plan: Plan, least: int) -> bool:
-    long = [task.id for task in plan.subtasks if task.length >= least]
-    return any(plan.concurrent(a, b) for i, a in enumerate(long) for b in long[i + 1 :])
 
 
 def _slots(count: int) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import httpx
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import Progress
 
 from decomp_gauntlet.cases import Case, CaseError, load
@@ -92,7 +93,9 @@ def _publish(report: Report, out: Path | None) -> None:
     console = Console()
     console.print(terminal_table(report))
     for found in report.dangerous:
-        console.print(f"[bold red]dangerous[/] {found.case.id}: {'; '.join(found.dangerous)}", highlight=False)
+        console.print(
+            f"[bold red]dangerous[/] {escape(found.case.id)}: {escape('; '.join(found.dangerous))}", highlight=False
+        )
     if out is not None:
         data, page = _beside(out, ".json"), _beside(out, ".md")
         data.write_text(json.dumps(report.to_json(), indent=1) + "\n", encoding="utf-8")

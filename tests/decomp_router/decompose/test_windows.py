@@ -79,6 +79,11 @@ def test_an_ask_that_one_window_misses_is_doubt() -> None:
     assert reading(letters, blind=frozenset({1}))[0].plan.cls == "atomic"
 
 
+def test_an_unsure_ask_far_from_the_others_is_doubt() -> None:
+    """Too unsure to stand for itself, it once counted as none, and its part of the prompt went unanswered."""
+    assert reading(ASKS + PASTED + "Bt.t")[0].plan.cls == "atomic"
+
+
 def test_a_joint_constraint_far_from_the_asks_serialises() -> None:
     assert reading(ASKS + PASTED + "j" * 12)[0].plan.cls == "atomic"
 
