@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
+from decomp_router.decompose.evidence import GUARD_AND_PAIR, Evidence
 from decomp_router.decompose.network import Network, OnnxNetwork
 from decomp_router.decompose.reading import Reading, Thresholds, read, signs_of
 from decomp_router.decompose.tokens import Encoding, PromptTokenizer, context_of
@@ -64,11 +66,17 @@ def _agreed(
     return next((reading for reading, mine in zip(readings, asks, strict=True) if mine == everywhere), None)
 
 
+def thresholds_of(item: dict[str, Any]) -> Thresholds:
+    """Thresholds as `thresholds.json` spells them."""
+    weights = Evidence(**item.pop("weights")) if "weights" in item else GUARD_AND_PAIR
+    return Thresholds(**item, weights=weights)
+
+
 def load(folder: Path | None = None) -> Decomposer:
     """The shipped artefact, or one of the same layout. Raises ArtefactError."""
     root = folder or Path(str(files("decomp_router.decompose") / "artefact"))
     try:
-        thresholds = Thresholds(**json.loads((root / "thresholds.json").read_text(encoding="utf-8")))
+        thresholds = thresholds_of(json.loads((root / "thresholds.json").read_text(encoding="utf-8")))
         return Decomposer(OnnxNetwork(root / "network.onnx"), PromptTokenizer(root / "tokenizer.json"), thresholds)
     except Exception as error:  # onnxruntime and tokenizers raise bare Exceptions of their own
         raise ArtefactError(

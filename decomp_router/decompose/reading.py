@@ -8,20 +8,14 @@ import networkx as nx
 import numpy as np
 import numpy.typing as npt
 
-from decomp_router.decompose.labels import TAG_INDEX, TAGS, Tag, role_of
+from decomp_router.decompose.evidence import GUARD_AND_PAIR, Evidence
+from decomp_router.decompose.labels import TAG_INDEX, role_of
 from decomp_router.decompose.network import Scores
+from decomp_router.decompose.segments import Doubles, Segment, segments
 from decomp_router.plan import Clause, Plan, Subtask
 
-Doubles = npt.NDArray[np.float64]
-
-_BRIDGE = 2
-"""Untagged tokens inside a sub-task that do not end it (a stray comma, a quote mark)."""
-_CHANGE = 1.0
-"""Log-weight that a change of tag must outweigh; on held-out prompts 1 gave the best spans of 0 to 6."""
 _SURELY_ASKED = 0.95
 """Mean probability of being sub-task text from which up a single ask is cut out of its prompt."""
-_TINY = 3.0
-"""Log-weight against a sub-task of a single token."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +27,9 @@ class Thresholds:
     joint: float
     """Probability from which up a constraint binds all parts together."""
     certainty: float
-    """Log-odds from which up the prompt fans out at all: the guard's and the weakest pair's, added."""
+    """Weighed evidence, in log-odds, from which up the prompt fans out at all."""
+    weights: Evidence = GUARD_AND_PAIR
+    """What each kind of evidence counts."""
 
     def __post_init__(self) -> None:
         assert all(0.0 <= value <= 1.0 for value in (self.independent, self.joint)), self
@@ -45,70 +41,8 @@ class Reading:
 
     plan: Plan
     reason: str
-
-
-@dataclass(frozen=True)
-class Segment:
-    """Prompt tokens first..last (inclusive) with one tag."""
-
-    tag: Tag
-    first: int
-    last: int
-
-
-def segments(tags: Doubles, spans: npt.NDArray[np.int64]) -> list[Segment]:
-    """The likeliest runs of equal tags over prompt tokens; `tags` [prompt tokens, tags] are probabilities.
-
-    Tokens that share a character ("…" is three of them) share the tag of the first.
-    """
-    found: list[Segment] = []
-    for token, index in enumerate(likeliest(np.log(tags + 1e-9))):
-        if found and found[-1].last == token - 1 and spans[token][0] < spans[token - 1][1]:
-            found[-1] = replace(found[-1], last=token)
-            continue
-        tag = TAGS[int(index)]
-        if tag == "none":
-            continue
-        last = found[-1] if found else None
-        kind: Tag = "task" if tag == "task-begin" else tag
-        bridge = _BRIDGE if kind == "task" else 0
-        if last and tag != "task-begin" and last.tag == kind and token - last.last <= bridge + 1:
-            found[-1] = replace(found[-1], last=token)
-        else:
-            found.append(Segment(kind, token, token))
-    return found
-
-
-def _transitions() -> Doubles:
-    """Log-weights [from, to] of going from one tag to the next: staying is free, a change costs, and sub-task
-    text follows its beginning, or untagged text inside it."""
-    weights = np.full((len(TAGS), len(TAGS)), -_CHANGE)
-    np.fill_diagonal(weights, 0.0)
-    none, begin, inside = (TAG_INDEX[tag] for tag in ("none", "task-begin", "task"))
-    weights[:, inside] = -np.inf
-    weights[none, inside] = -_CHANGE
-    weights[[begin, inside], inside] = 0.0
-    weights[begin, begin] = -_TINY
-    return weights
-
-
-_TRANSITIONS = _transitions()
-
-
-def likeliest(logs: Doubles) -> npt.NDArray[np.int64]:
-    """The tag sequence of the highest total weight (Viterbi 1967); `logs` [tokens, tags] log-probabilities."""
-    best = logs[0].copy()
-    best[TAG_INDEX["task"]] = -np.inf
-    came_from = np.zeros(logs.shape, np.int64)
-    for token in range(1, len(logs)):
-        routes = best[:, None] + _TRANSITIONS
-        came_from[token] = routes.argmax(axis=0)
-        best = routes.max(axis=0) + logs[token]
-    path = np.zeros(len(logs), np.int64)
-    path[-1] = best.argmax()
-    for token in range(len(logs) - 1, 0, -1):
-        path[token - 1] = came_from[token][path[token]]
-    return path
+    evidence: Evidence | None = None
+    """What spoke for and against a fan-out, where there was anything to run at the same time."""
 
 
 def softmax(logits: npt.NDArray[np.float32]) -> Doubles:
@@ -136,6 +70,11 @@ def probability(log_odds: float) -> float:
     return float(0.5 * (1.0 + np.tanh(0.5 * log_odds)))
 
 
+def log_odds(chance: float) -> float:
+    """The inverse of the logistic function; certainty ends at 12 either way."""
+    return float(np.clip(np.log(chance + 1e-9) - np.log(1 - chance + 1e-9), -12.0, 12.0))
+
+
 def read(prompt: str, spans: npt.NDArray[np.int64], scores: Scores, thresholds: Thresholds) -> Reading:
     """The plan of a prompt; `spans` [prompt tokens, 2] as in Encoding."""
     tags = softmax(scores.tags[1 : len(spans) + 1])
@@ -148,14 +87,34 @@ def read(prompt: str, spans: npt.NDArray[np.int64], scores: Scores, thresholds: 
     plan = _plan(prompt, spans, found, edges, scores)
     if not plan.fans_out:
         return Reading(plan, doubt or "no two sub-tasks are independent")
-    joint = _joint(tags, found)
+    evidence = _evidence(scores, tags, found, plan, logits)
+    joint = probability(evidence.joint)
     if joint >= thresholds.joint:
-        return Reading(chain(plan), f"a constraint on the whole answer ties the parts (p={joint:.2f})")
-    certainty = scores.guard + _weakest(plan, logits)
+        return Reading(chain(plan), f"a constraint on the whole answer ties the parts (p={joint:.2f})", evidence)
+    certainty = evidence.weighed(thresholds.weights)
     if certainty < thresholds.certainty:
         short = f"log-odds {certainty:.1f} of {thresholds.certainty:.1f}"
-        return Reading(chain(plan), f"not sure enough that any parts are independent ({short})")
-    return Reading(plan, f"{plan.width} independent sub-tasks" if not doubt else f"width {plan.width}; {doubt}")
+        return Reading(chain(plan), f"not sure enough that any parts are independent ({short})", evidence)
+    return Reading(
+        plan, f"{plan.width} independent sub-tasks" if not doubt else f"width {plan.width}; {doubt}", evidence
+    )
+
+
+def _evidence(scores: Scores, tags: Doubles, found: list[Segment], plan: Plan, logits: Doubles) -> Evidence:
+    """All that bears on whether a plan may fan out."""
+    asked = tags[:, [TAG_INDEX["task-begin"], TAG_INDEX["task"]]].sum(axis=1)
+    tasks = [s for s in found if s.tag == "task"]
+    inside = [slice(s.first, s.last + 1) for s in tasks]
+    elsewhere = np.delete(asked, np.concatenate([np.arange(len(asked))[part] for part in inside]))
+    return Evidence(
+        guard=scores.guard,
+        weakest=_weakest(plan, logits),
+        joint=log_odds(_joint(tags, found)),
+        spans=min(log_odds(float(asked[part].mean())) for part in inside),
+        begins=min(log_odds(float(tags[s.first, TAG_INDEX["task-begin"]])) for s in tasks),
+        elsewhere=log_odds(float(elsewhere.max())) if len(elsewhere) else log_odds(0.0),
+        tasks=float(len(tasks)),
+    )
 
 
 def _one_task(prompt: str, spans: npt.NDArray[np.int64], found: list[Segment], tags: Doubles) -> Plan:

@@ -20,6 +20,14 @@ MACHINE_WORDS = (
 )  # fmt: skip
 """A tag that holds one of these may mark traffic of software, which is never joined with anything."""
 LONGEST_PART = 600
+QUESTION_WORDS = (
+    "what", "why", "how", "who", "when", "where", "is ", "can ",
+    "qué", "por qué", "cómo", "cuá", "quién", "dónde",
+    "que ", "qu'est-ce", "pourquoi", "comment", "qui ", "quand", "où", "quel", "est-ce",
+    "was ", "warum", "wie ", "wer ", "wann", "wo ", "welche", "gibt es",
+    "o que", "por que", "como ", "quem", "quando", "onde", "qual", "quais", "quanto",
+    "che cos", "cosa ", "perché", "come ", "chi ", "dove", "quale", "quali", "quanti", "c'è",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -99,6 +107,9 @@ class Augmenter:
     def __init__(self, cases: Sequence[Case], parts: dict[str, Parts], rng: random.Random) -> None:
         self._rng, self._parts = rng, parts
         self._cases = [case for case in cases if case.truth is not None]
+        self._written: dict[str, list[Case]] = {}
+        for case in self._cases:
+            self._written.setdefault(case.lang, []).append(case)
         self._single = {lang: [case for case in self._cases if case.lang == lang and _joinable(case)] for lang in parts}
         self._context = {
             lang: [
@@ -129,11 +140,17 @@ class Augmenter:
             case = self._surrounded(case)
         return self._noisy(case) if self._rng.random() < 0.35 else case
 
+    def retyped(self, case: Case) -> Case:
+        """The same prompt as a hastier hand would type it; its labels stay."""
+        return self._noisy(case)
+
     def _language(self) -> str:
-        return self._rng.choices(list(self._single), [len(found) for found in self._single.values()])[0]
+        return self._rng.choices(list(self._single), [len(found) ** 0.5 for found in self._single.values()])[0]
 
     def _original(self) -> Case:
-        return self._rng.choice(self._cases)
+        """A case as written; languages by the root of their number, so that small ones are heard."""
+        lang = self._rng.choices(list(self._written), [len(found) ** 0.5 for found in self._written.values()])[0]
+        return self._rng.choice(self._written[lang])
 
     def _pick(self, lang: str, count: int) -> list[Case]:
         return self._rng.sample(self._single[lang], count)
@@ -343,10 +360,7 @@ def _chained(pieces: Sequence[Piece]) -> list[Piece]:
 
 
 def _asks(pieces: Sequence[Piece]) -> bool:
-    words = pieces[-1].text.lstrip("¿ ").lower()
-    return words.startswith(
-        ("what", "why", "how", "who", "when", "where", "is ", "can ", "qué", "por qué", "cómo", "cuá")
-    )
+    return pieces[-1].text.lstrip("¿ ").lower().startswith(QUESTION_WORDS)
 
 
 def _without_full_stop(pieces: Sequence[Piece]) -> list[Piece]:

@@ -33,8 +33,11 @@ class Example:
     fans_out: bool
 
 
-def encode(case: Case, tokenizer: PromptTokenizer, rng: random.Random | None = None) -> Example | None:
-    """A case for training (with `rng`, spans jitter and sub-tasks split for the pair head); None if too long."""
+def encode(
+    case: Case, tokenizer: PromptTokenizer, rng: random.Random | None = None, halve: bool = False
+) -> Example | None:
+    """A case for training; None if too long. With `rng` spans jitter, and, asked to halve, sub-tasks are split in two
+    for the pair head."""
     assert case.truth is not None
     encoding = tokenizer.encode(case.prompt, context_of(case.context))
     if len(encoding.ids) > WINDOW:
@@ -54,7 +57,7 @@ def encode(case: Case, tokenizer: PromptTokenizer, rng: random.Random | None = N
         tags=tags,
         tasks=tasks,
         lengths=[task.length for task in truth.subtasks],
-        pairs=_pairs(truth, tasks, rng),
+        pairs=_pairs(truth, tasks, rng, halve),
         fans_out=truth.fans_out,
     )
 
@@ -67,7 +70,7 @@ def _range(encoding: Encoding, span: Subtask | Clause) -> tuple[int, int]:
 
 
 def _pairs(
-    truth: Plan, tasks: list[tuple[int, int]], rng: random.Random | None
+    truth: Plan, tasks: list[tuple[int, int]], rng: random.Random | None, halve: bool
 ) -> list[tuple[tuple[int, int], tuple[int, int], int]]:
     ids = [task.id for task in truth.subtasks]
     pairs = []
@@ -79,7 +82,7 @@ def _pairs(
             elif truth.closure.has_edge(ids[j], ids[i]):
                 relation = BACKWARD
             pairs.append((_jitter(tasks[i], rng), _jitter(tasks[j], rng), relation))
-    if rng is not None:
+    if rng is not None and halve:
         pairs += [_halves(task, rng) for task in tasks if task[1] - task[0] >= 6 and rng.random() < 0.5]
     return pairs
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -15,6 +16,8 @@ from decomp_model.base import BLOCK
 from decomp_router.decompose.labels import TAGS
 from decomp_router.decompose.tokens import LAYOUTS, PAD
 from decomp_router.plan import LENGTH_CLASSES
+
+Arrays = dict[str, npt.NDArray[np.generic]]
 
 
 @dataclass(frozen=True)
@@ -121,7 +124,8 @@ class DecomposerNetwork(nn.Module):
         self.parent_bias = nn.Linear(config.pair, 1)
         self.child_bias = nn.Linear(config.pair, 1)
         self.length = nn.Linear(config.hidden, LENGTH_CLASSES)
-        self.guard_hidden = nn.Linear(2 * config.hidden, config.hidden)
+        self.telling = nn.Linear(config.hidden, 1)
+        self.guard_hidden = nn.Linear(3 * config.hidden, config.hidden)
         self.guard = nn.Linear(config.hidden, 1)
 
     def forward(self, ids: Tensor, layout: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
@@ -132,21 +136,39 @@ class DecomposerNetwork(nn.Module):
         # parents . children = parent U child + both biases, also after averaging each over a span
         parents = torch.cat([parent @ self.bilinear, self.parent_bias(parent), one], dim=-1)
         children = torch.cat([child, one, self.child_bias(child)], dim=-1)
-        real = (ids != PAD).to(x.dtype)[..., None]
-        mean = (x * real).sum(1) / real.sum(1)
-        guard = self.guard(torch.tanh(self.guard_hidden(torch.cat([x[:, 0], mean], dim=-1))))
-        return self.tags(x), parents, children, self.length(x), guard[:, 0]
+        return self.tags(x), parents, children, self.length(x), self._guard(x, ids != PAD)
+
+    def _guard(self, x: Tensor, real: Tensor) -> Tensor:
+        """x [B, L, hidden], real bool [B, L] -> [B]: from the first token, the mean, and the tokens that tell most."""
+        share = real.to(x.dtype)[..., None]
+        mean = (x * share).sum(1) / share.sum(1)
+        weight = torch.softmax(self.telling(x) - 10_000.0 * (1 - share), dim=1)
+        told = (x * weight).sum(1)
+        return self.guard(torch.tanh(self.guard_hidden(torch.cat([x[:, 0], mean, told], dim=-1))))[:, 0]
 
 
-def from_base(path: Path, dropout: float = 0.1) -> tuple[DecomposerNetwork, NetworkConfig]:
-    """The pretrained encoder of `base.npz` under fresh heads."""
+def from_base(path: Path, dropout: float = 0.1, layers: int = 12) -> tuple[DecomposerNetwork, NetworkConfig]:
+    """The pretrained encoder of `base.npz` under fresh heads; of fewer layers, evenly spaced ones are kept."""
     arrays = dict(np.load(path))
     packed = arrays.pop("words.codes")
     scales = arrays.pop("words.scales")
-    config = NetworkConfig(vocabulary=len(packed))
+    config = NetworkConfig(vocabulary=len(packed), layers=layers)
+    arrays = _kept_layers(arrays, layers)
     network = DecomposerNetwork(config, dropout)
     state = {name: torch.from_numpy(array.astype(np.float32)) for name, array in arrays.items()}
     state |= {"words.packed": torch.from_numpy(packed), "words.scales": torch.from_numpy(scales)}
     state["layouts.weight"] = state.pop("type").repeat(LAYOUTS, 1)
     network.encoder.load_state_dict(state)
     return network, config
+
+
+def _kept_layers(arrays: Arrays, layers: int) -> Arrays:
+    """Layers 0, 12/n, 2 x 12/n, ... of the pretrained ones, numbered anew."""
+    step = NetworkConfig.layers // layers
+    kept = {name: array for name, array in arrays.items() if not name.startswith("layers.")}
+    for name, array in arrays.items():
+        if name.startswith("layers."):
+            _, number, rest = name.split(".", 2)
+            if int(number) % step == 0 and int(number) // step < layers:
+                kept[f"layers.{int(number) // step}.{rest}"] = array
+    return kept

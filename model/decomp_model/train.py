@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from rich.progress import Progress
 from torch import Tensor
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from decomp_gauntlet.cases import Case
@@ -22,20 +23,27 @@ from decomp_router.decompose.network import Scores
 from decomp_router.decompose.tokens import UNKNOWN, Encoding, PromptTokenizer
 
 POOLED_BATCHES = 8
+AVERAGED = 0.998
+"""Decay of the running mean of the weights, which is what training returns."""
 
 
 @dataclass(frozen=True)
 class TrainOptions:
     """Hyper-parameters; the defaults made the shipped artefact."""
 
-    steps: int = 1750
+    steps: int = 3500
     batch: int = 128
-    encoder_rate: float = 1e-4
+    layers: int = 12
+    encoder_rate: float = 1.5e-4
     head_rate: float = 5e-4
     warmup: float = 0.06
     weight_decay: float = 0.01
     dropout: float = 0.1
     blur: float = 0.05
+    dependence: float = 1.0
+    """Weight of a dependent pair and of a prompt that must not fan out, against 1 for the others."""
+    consistency: float = 0.0
+    """Weight of agreement between a prompt and the same prompt typed in haste; takes half of each batch."""
     workers: int = 12
     seed: int = 1
 
@@ -43,7 +51,8 @@ class TrainOptions:
 class DrawnBatches(IterableDataset[Batch]):
     """An endless stream of batches of recombined cases; each loader worker draws its own.
 
-    Examples of like length share a batch, which spares two thirds of the padding.
+    Examples of like length share a batch, which spares two thirds of the padding. With twins, the second half of a
+    batch is the first half retyped.
     """
 
     def __init__(self, cases: Sequence[Case], parts: dict[str, Parts], tokenizer: Path, options: TrainOptions) -> None:
@@ -52,45 +61,105 @@ class DrawnBatches(IterableDataset[Batch]):
     def __iter__(self) -> Iterator[Batch]:
         info = get_worker_info()
         rng = random.Random(self._options.seed * 1000 + (info.id if info else 0))
-        examples = self._examples(rng)
-        size = self._options.batch
+        groups = self._twins(rng) if self._options.consistency else self._single(rng)
+        size = self._options.batch // (2 if self._options.consistency else 1)
         while True:
-            pool = sorted(itertools.islice(examples, size * POOLED_BATCHES), key=lambda e: len(e.ids))
+            pool = sorted(itertools.islice(groups, size * POOLED_BATCHES), key=lambda group: len(group[0].ids))
             batches = [pool[i : i + size] for i in range(0, len(pool), size)]
             rng.shuffle(batches)
-            yield from map(collate, batches)
+            for batch in batches:
+                yield collate([example for column in zip(*batch, strict=True) for example in column])
 
-    def _examples(self, rng: random.Random) -> Iterator[Example]:
+    def _single(self, rng: random.Random) -> Iterator[tuple[Example, ...]]:
         augmenter = Augmenter(self._cases, self._parts, rng)
         tokenizer = PromptTokenizer(self._tokenizer)
         while True:
-            if (example := encode(augmenter.draw(), tokenizer, rng)) is not None:
-                yield example
+            if (example := encode(augmenter.draw(), tokenizer, rng, halve=True)) is not None:
+                yield (example,)
+
+    def _twins(self, rng: random.Random) -> Iterator[tuple[Example, ...]]:
+        augmenter = Augmenter(self._cases, self._parts, rng)
+        tokenizer = PromptTokenizer(self._tokenizer)
+        while True:
+            case = augmenter.draw()
+            first, second = (encode(c, tokenizer, rng) for c in (case, augmenter.retyped(case)))
+            if first is not None and second is not None:
+                yield (first, second)
 
 
-def losses(network: DecomposerNetwork, batch: Batch) -> dict[str, Tensor]:
-    """Cross-entropies of one batch: tags, pairs (independent, forward, backward), lengths, guard."""
+@dataclass(frozen=True)
+class Logits:
+    """What a network says of a batch: tags [tokens, tags], relation [pairs, 3], lengths [sub-tasks, 4], guard [B]."""
+
+    tags: Tensor
+    relation: Tensor
+    lengths: Tensor
+    guard: Tensor
+
+
+def logits_of(network: DecomposerNetwork, batch: Batch) -> Logits:
+    """One forward pass; relation is independent (0 by definition), forward, backward."""
     tags, parents, children, lengths, guard = (out.float() for out in network(batch.ids, batch.layout))
-
     forward = (means(batch.firsts, parents) * means(batch.seconds, children)).sum(-1)
     backward = (means(batch.seconds, parents) * means(batch.firsts, children)).sum(-1)
     relation = torch.stack([torch.zeros_like(forward), forward, backward], dim=-1)
-    return {
-        "tags": F.cross_entropy(tags.flatten(0, 1), batch.tags.flatten(), ignore_index=IGNORE),
-        "pairs": F.cross_entropy(relation, batch.relations) if len(relation) else relation.sum(),
-        "lengths": 0.2 * F.cross_entropy(means(batch.tasks, lengths), batch.lengths),
-        "guard": F.binary_cross_entropy_with_logits(guard, batch.guard),
+    return Logits(tags.flatten(0, 1), relation, means(batch.tasks, lengths), guard)
+
+
+def losses(said: Logits, batch: Batch, options: TrainOptions) -> dict[str, Tensor]:
+    """Cross-entropies of one batch: tags, pairs (independent, forward, backward), lengths, guard."""
+    weight = options.dependence
+    by_relation = torch.tensor([1.0, weight, weight], device=said.relation.device)
+    by_guard = torch.where(batch.guard > 0, 1.0, weight)
+    found = {
+        "tags": F.cross_entropy(said.tags, batch.tags.flatten(), ignore_index=IGNORE),
+        "pairs": F.cross_entropy(said.relation, batch.relations, by_relation),
+        "lengths": 0.3 * F.cross_entropy(said.lengths, batch.lengths),
+        "guard": F.binary_cross_entropy_with_logits(said.guard, batch.guard, by_guard),
     }
+    if options.consistency:
+        found["twins"] = options.consistency * _disagreement(said)
+    return found
+
+
+def _disagreement(said: Logits) -> Tensor:
+    """Between the two halves of a batch of twins: how far guard and relations are apart (symmetric KL)."""
+    first, second = said.guard.view(2, -1)
+    guards = ((torch.sigmoid(first) - torch.sigmoid(second)) * (first - second)).mean()
+    a, b = F.log_softmax(said.relation, dim=-1).view(2, -1, 3)
+    return guards + ((a.exp() - b.exp()) * (a - b)).sum(-1).mean()
+
+
+def taught(said: Logits, teachers: Sequence[Logits], batch: Batch) -> Tensor:
+    """Cross-entropy against the mean of the teachers' probabilities."""
+    real = batch.tags.flatten() != IGNORE
+
+    def soft(mine: Tensor, theirs: list[Tensor]) -> Tensor:
+        target = torch.stack([F.softmax(logits, dim=-1) for logits in theirs]).mean(0)
+        return F.cross_entropy(mine, target)
+
+    guard = torch.stack([torch.sigmoid(teacher.guard) for teacher in teachers]).mean(0)
+    return (
+        soft(said.tags[real], [teacher.tags[real] for teacher in teachers])
+        + soft(said.relation, [teacher.relation for teacher in teachers])
+        + 0.3 * soft(said.lengths, [teacher.lengths for teacher in teachers])
+        + F.binary_cross_entropy_with_logits(said.guard, guard)
+    )
 
 
 def fit(
-    cases: Sequence[Case], parts: dict[str, Parts], base: Path, options: TrainOptions
+    cases: Sequence[Case],
+    parts: dict[str, Parts],
+    base: Path,
+    options: TrainOptions,
+    teachers: Sequence[DecomposerNetwork] = (),
 ) -> tuple[DecomposerNetwork, NetworkConfig]:
-    """Train on a pool of cases; runs on the GPU where there is one."""
+    """Train on a pool of cases, with teachers against their mean as well; runs on the GPU where there is one."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.manual_seed(options.seed)
-    network, config = from_base(base / "base.npz", options.dropout)
+    network, config = from_base(base / "base.npz", options.dropout, options.layers)
     network.to(device).train()
+    average = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(AVERAGED))
     optimizer, schedule = _optimizer(network, options)
     loader = DataLoader(
         DrawnBatches(cases, parts, base / "tokenizer.json", options),
@@ -100,21 +169,32 @@ def fit(
     )
     with Progress() as progress:
         bar = progress.add_task("training", total=options.steps)
-        for step, batch in zip(range(options.steps), loader, strict=False):
+        for step, drawn in zip(range(options.steps), loader, strict=False):
+            batch = drawn.to(device)
             with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
-                parts_of_loss = losses(network, _blurred(batch.to(device), options.blur))
-            loss = torch.stack(list(parts_of_loss.values())).sum()
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-            optimizer.step()
+                said = logits_of(network, _blurred(batch, options.blur))
+                parts_of_loss = losses(said, batch, options)
+                if teachers:
+                    with torch.no_grad():
+                        lessons = [logits_of(teacher, batch) for teacher in teachers]
+                    parts_of_loss["taught"] = taught(said, lessons, batch)
+            _step(network, torch.stack(list(parts_of_loss.values())).sum(), optimizer)
             schedule.step()
+            average.update_parameters(network)
             if step % 50 == 0:
                 shown = " ".join(f"{name} {float(value):.3f}" for name, value in parts_of_loss.items())
                 progress.update(bar, completed=step, description=shown)
             if step % 500 == 0:
                 progress.console.print(f"step {step}: {shown}")
-    return network.eval(), config
+    averaged: DecomposerNetwork = average.module
+    return averaged.eval(), config
+
+
+def _step(network: DecomposerNetwork, loss: Tensor, optimizer: torch.optim.Optimizer) -> None:
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+    optimizer.step()
 
 
 def _blurred(batch: Batch, share: float) -> Batch:
