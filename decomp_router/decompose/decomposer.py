@@ -72,12 +72,12 @@ def thresholds_of(item: dict[str, Any]) -> Thresholds:
     return Thresholds(**item, weights=weights)
 
 
-def load(folder: Path | None = None) -> Decomposer:
-    """The shipped artefact, or one of the same layout. Raises ArtefactError."""
+def load(folder: Path | None = None, thresholds: Thresholds | None = None) -> Decomposer:
+    """The shipped artefact, or one of the same layout, with its own thresholds or others. Raises ArtefactError."""
     root = folder or Path(str(files("decomp_router.decompose") / "artefact"))
     try:
-        thresholds = thresholds_of(json.loads((root / "thresholds.json").read_text(encoding="utf-8")))
-        return Decomposer(OnnxNetwork(root / "network.onnx"), PromptTokenizer(root / "tokenizer.json"), thresholds)
+        sure = thresholds or thresholds_of(json.loads((root / "thresholds.json").read_text(encoding="utf-8")))
+        return Decomposer(OnnxNetwork(root / "network.onnx"), PromptTokenizer(root / "tokenizer.json"), sure)
     except Exception as error:  # onnxruntime and tokenizers raise bare Exceptions of their own
         raise ArtefactError(
             f"the decomposer's files in {root} cannot be used: {error}; install the package anew"

@@ -23,6 +23,8 @@ class Evidence:
     """The strongest sign of an ask outside all sub-tasks."""
     tasks: float = 0.0
     """How many sub-tasks there are (a count)."""
+    bias: float = 1.0
+    """Always 1 as evidence; its weight makes the weighed sum the log-odds that a fan-out is safe."""
 
     def weighed(self, weights: Evidence) -> float:
         """Evidence times weights, summed."""
@@ -31,5 +33,5 @@ class Evidence:
         return sum(mine[name] * counts[name] for name in mine)
 
 
-GUARD_AND_PAIR = Evidence(guard=1.0, weakest=1.0)
+GUARD_AND_PAIR = Evidence(guard=1.0, weakest=1.0, bias=0.0)
 """The plainest weighing: two log-odds added."""

@@ -26,11 +26,11 @@ def upper_bound(events: int, trials: int, confidence: float = CONFIDENCE) -> flo
     low, high = events / trials, 1.0
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if _at_most(events, trials, middle) > 1 - confidence else (low, middle)
+        low, high = (middle, high) if at_most(events, trials, middle) > 1 - confidence else (low, middle)
     return high
 
 
-def _at_most(events: int, trials: int, rate: float) -> float:
+def at_most(events: int, trials: int, rate: float) -> float:
     """Binomial distribution function."""
     log_in, log_out = math.log(max(rate, 1e-300)), math.log1p(-min(rate, 1 - 1e-16))
     terms = (

@@ -5,13 +5,15 @@ from __future__ import annotations
 import random
 import re
 import tomllib
-import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from decomp_gauntlet.cases import Case
-from decomp_router.plan import Clause, Plan, Subtask
+from decomp_gauntlet.pieces import Piece, compose, pieces_of, renamed
+from decomp_gauntlet.surface import lowered, misspelt, without_accents, without_punctuation
+from decomp_router.plan import Clause, Subtask
 
 MACHINE_WORDS = (
     "agent", "card", "chat", "classif", "compaction", "extract", "few-shot", "frontend", "follow-ups", "json", "judge",
@@ -28,14 +30,6 @@ QUESTION_WORDS = (
     "o que", "por que", "como ", "quem", "quando", "onde", "qual", "quais", "quanto",
     "che cos", "cosa ", "perché", "come ", "chi ", "dove", "quale", "quali", "quanti", "c'è",
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A stretch of prompt with its label, if any; `label` is placed at 0..len(text)."""
-
-    text: str
-    label: Subtask | Clause | None = None
 
 
 @dataclass(frozen=True)
@@ -59,46 +53,6 @@ class Parts:
 def load_parts(folder: Path) -> dict[str, Parts]:
     """Connecting text by language."""
     return {path.stem: Parts(**tomllib.loads(path.read_text(encoding="utf-8"))) for path in folder.glob("*.toml")}
-
-
-def pieces_of(case: Case) -> list[Piece]:
-    """A case as labelled and unlabelled stretches, in text order."""
-    assert case.truth is not None
-    pieces, position = [], 0
-    for span in case.truth.spans:
-        pieces += [Piece(case.prompt[position : span.start]), Piece(case.truth.text(span), span)]
-        position = span.end
-    return [piece for piece in (*pieces, Piece(case.prompt[position:])) if piece.text]
-
-
-def compose(pieces: Sequence[Piece], like: Case) -> Case:
-    """The case that a sequence of pieces spells; language and earlier messages of `like`."""
-    prompt = ""
-    subtasks: list[Subtask] = []
-    clauses: list[Clause] = []
-    for piece in pieces:
-        start, prompt = len(prompt), prompt + piece.text
-        if piece.label is not None and piece.text:
-            placed = replace(piece.label, start=start, end=len(prompt))
-            if isinstance(placed, Subtask):
-                subtasks.append(placed)
-            else:
-                clauses.append(placed)
-    truth = Plan(prompt, tuple(subtasks), tuple(clauses))
-    return replace(like, prompt=prompt, truth=truth, fanout_expected=truth.fans_out)
-
-
-def renamed(pieces: Sequence[Piece], prefix: str) -> list[Piece]:
-    """The same pieces with sub-task ids made unique, also in what refers to them."""
-
-    def rename(label: Subtask | Clause | None) -> Subtask | Clause | None:
-        if isinstance(label, Subtask):
-            return replace(label, id=prefix + label.id, deps=tuple(prefix + dep for dep in label.deps))
-        if label is not None and label.target not in (None, "each", "joint"):
-            return replace(label, target=f"{prefix}{label.target}")
-        return label
-
-    return [replace(piece, label=rename(piece.label)) for piece in pieces]
 
 
 class Augmenter:
@@ -291,19 +245,9 @@ class Augmenter:
 
     def _noisy(self, case: Case) -> Case:
         """The same words typed in haste."""
-        change = self._rng.choice((_lowered, _without_accents, _without_punctuation, self._misspelt))
+        change = self._rng.choice((lowered, without_accents, without_punctuation, partial(misspelt, rng=self._rng)))
         pieces = [replace(piece, text=change(piece.text)) for piece in pieces_of(case)]
         return case if any(not piece.text.strip() and piece.label for piece in pieces) else compose(pieces, case)
-
-    def _misspelt(self, text: str) -> str:
-        letters = list(text)
-        for i in range(1, len(letters) - 1):
-            if letters[i].isalpha() and letters[i + 1].isalpha() and self._rng.random() < 0.02:
-                if self._rng.random() < 0.5:
-                    letters[i], letters[i + 1] = letters[i + 1], letters[i]
-                else:
-                    letters[i] = ""
-        return "".join(letters)
 
 
 def _joinable(case: Case) -> bool:
@@ -372,16 +316,3 @@ def _without_full_stop(pieces: Sequence[Piece]) -> list[Piece]:
 
 def _lower_first(text: str) -> str:
     return text if text[:2].isupper() or text[:2] == "I " else text[:1].lower() + text[1:]
-
-
-def _lowered(text: str) -> str:
-    return text.lower()
-
-
-def _without_punctuation(text: str) -> str:
-    return re.sub(r"(?<=\w)[.,;:](?=\s|$)|[¿¡?!]", "", text)
-
-
-def _without_accents(text: str) -> str:
-    decomposed = unicodedata.normalize("NFD", text)
-    return unicodedata.normalize("NFC", "".join(c for c in decomposed if c not in "\u0301\u0300\u0308"))

@@ -1,53 +1,114 @@
-"""Thresholds: from a split that training never saw, the best accuracy at a bounded rate of dangerous cases."""
+"""The certainty a fan-out needs: weights from prompts a network never saw, the threshold by learn-then-test."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from itertools import product
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import astuple, dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from decomp_gauntlet.cases import Case
-from decomp_gauntlet.report import Summary, summarise
+from decomp_gauntlet.report import at_most
 from decomp_gauntlet.score import CaseScore, score
-from decomp_router.decompose.network import Scores
-from decomp_router.decompose.reading import Thresholds, read
+from decomp_router.decompose.evidence import Evidence
+from decomp_router.decompose.reading import Reading, Thresholds, chain
 
-INDEPENDENT = (0.5, 0.8, 0.9, 0.95)
-JOINT = (0.1, 0.2, 0.35, 0.5)
-CERTAINTY = (-4.0, -2.0, 0.0, 2.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 16.0, 18.0)
+RATE, CONFIDENCE = 0.005, 0.95
+"""Bound on the rate of dangerous cases among those that can go wrong, and how surely it holds."""
+PATH = tuple(float(c) for c in np.arange(24.0, -12.0, -0.1).round(1))
+"""Certainties in the order in which they are tested: from "never fans out" towards "always"."""
+FREE = Thresholds(independent=0.9, joint=0.3, certainty=float("-inf"))
+"""Fans out whatever the pairs allow; the two probabilities stay as they are on the whole path."""
+_RIDGE = 1.0
+_ROUNDS = 30
 
 
 @dataclass(frozen=True)
-class Observation:
-    """A case and what a network that never saw it says of it."""
+class Outcome:
+    """One case, read by a decomposer that fans out whatever it can: with the fan-out and without."""
 
-    case: Case
-    spans: npt.NDArray[np.int64]
-    scores: Scores
+    free: CaseScore
+    linear: CaseScore
+    evidence: Evidence | None
 
-
-def scored(observations: Iterable[Observation], thresholds: Thresholds) -> list[CaseScore]:
-    """Each observation scored at some thresholds."""
-    return [score(o.case, read(o.case.prompt, o.spans, o.scores, thresholds).plan) for o in observations]
-
-
-def judge(observations: Iterable[Observation], thresholds: Thresholds) -> Summary:
-    """The figures of a set of observations at some thresholds."""
-    return summarise(scored(observations, thresholds))
+    def at(self, certainty: float, weights: Evidence) -> CaseScore:
+        """What this case scores where so much certainty is asked for."""
+        asked = self.evidence is None or self.evidence.weighed(weights) >= certainty
+        return self.free if asked else self.linear
 
 
-def grid() -> list[Thresholds]:
-    """All combinations considered."""
-    return [Thresholds(*values) for values in product(INDEPENDENT, JOINT, CERTAINTY)]
+def outcomes(cases: Iterable[Case], read: Callable[[Case], Reading]) -> list[Outcome]:
+    """Each case read and scored; `read` must ask for no certainty (threshold minus infinity)."""
+    found = []
+    for case in cases:
+        reading = read(case)
+        found.append(Outcome(score(case, reading.plan), score(case, chain(reading.plan)), reading.evidence))
+    return found
 
 
-def choose(summaries: dict[Thresholds, Summary], dangerous_rate: float) -> Thresholds:
-    """The highest accuracy among those whose dangerous rate is at most `dangerous_rate` with 95% confidence, or the
-    least dangerous."""
-    safe = {t: s for t, s in summaries.items() if s.dangerous_upper <= dangerous_rate}
-    if safe:
-        return max(safe, key=lambda t: (safe[t].accuracy, -safe[t].dangerous))
-    return min(summaries, key=lambda t: (summaries[t].dangerous, -summaries[t].accuracy))
+def fit_weights(seen: Sequence[Outcome]) -> Evidence:
+    """Logistic regression (ridge, Newton's method) of "not dangerous" on the evidence of all fan-outs."""
+    fanned = [(o.evidence, not o.free.dangerous) for o in seen if o.evidence and o.free.predicted_fanout]
+    evidence = np.array([astuple(e) for e, _ in fanned])
+    safe = np.array([float(fine) for _, fine in fanned])
+    scale = np.maximum(evidence.std(axis=0), 1e-6)
+    scale[-1] = 1.0  # the bias
+    x = evidence / scale
+    ridge = np.diag([_RIDGE] * (x.shape[1] - 1) + [0.0])
+    weights = np.zeros(x.shape[1])
+    for _ in range(_ROUNDS):
+        chance = 1 / (1 + np.exp(-x @ weights))
+        slope = x.T @ (safe - chance) - ridge @ weights
+        curvature = (x.T * (chance * (1 - chance))) @ x + ridge
+        weights += np.linalg.solve(curvature, slope)
+    return Evidence(*(float(weight) for weight in (weights / scale).round(4)))
+
+
+def learn_then_test(
+    seen: Sequence[Outcome], weights: Evidence, rate: float = RATE, confidence: float = CONFIDENCE
+) -> float | None:
+    """The last certainty on PATH before the first that cannot be shown to keep the rate; None if there is none.
+
+    Fixed-sequence testing (Angelopoulos et al. 2021, "Learn then Test"): at each certainty, the exact binomial
+    p-value of "the rate is above the bound"; testing stops at the first that is not rejected, so the family-wise
+    error is at most 1 - confidence.
+    """
+    at_risk = [o for o in seen if o.free.case.can_go_wrong]
+    chosen = None
+    for certainty in PATH:
+        dangerous = sum(bool(o.at(certainty, weights).dangerous) for o in at_risk)
+        if at_most(dangerous, len(at_risk), rate) > 1 - confidence:
+            break
+        chosen = certainty
+    return chosen
+
+
+def best_recall(seen: Sequence[Outcome], weights: Evidence, rate: float = RATE) -> tuple[float, float]:
+    """(certainty, recall) of the most that can be fanned out at an observed rate within the bound; for comparing
+    networks, where no promise is needed."""
+    at_risk = [o for o in seen if o.free.case.can_go_wrong]
+    expected = [o for o in seen if o.free.case.fanout_expected]
+    allowed = rate * len(at_risk)
+    best = max(c for c in PATH)
+    for certainty in PATH:
+        if sum(bool(o.at(certainty, weights).dangerous) for o in at_risk) > allowed:
+            break
+        best = certainty
+    return best, sum(not o.at(best, weights).miss for o in expected) / len(expected)
+
+
+def curve(seen: Sequence[Outcome], weights: Evidence) -> npt.NDArray[np.float64]:
+    """[len(PATH), 3]: certainty, dangerous rate among the cases that can go wrong, recall."""
+    at_risk = [o for o in seen if o.free.case.can_go_wrong]
+    expected = [o for o in seen if o.free.case.fanout_expected]
+    return np.array(
+        [
+            [
+                certainty,
+                sum(bool(o.at(certainty, weights).dangerous) for o in at_risk) / len(at_risk),
+                sum(not o.at(certainty, weights).miss for o in expected) / len(expected),
+            ]
+            for certainty in PATH
+        ]
+    )

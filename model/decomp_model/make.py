@@ -1,87 +1,51 @@
-"""Makes the artefact: `python -m decomp_model.make calibrate | train | export`, in this order."""
+"""Makes the artefact: `python -m decomp_model.make weigh | train | export | calibrate`, in this order."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import random
-from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict
-from functools import partial
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import torch
 from rich.console import Console
-from rich.progress import track
 
-from decomp_gauntlet.cases import Case, load
-from decomp_gauntlet.report import Report, markdown, terminal_table
+from decomp_gauntlet.report import Report, terminal_table
 from decomp_model.augment import load_parts
-from decomp_model.calibrate import Observation, choose, grid, judge, scored
+from decomp_model.calibrate import CONFIDENCE, FREE, RATE, fit_weights, learn_then_test, outcomes
 from decomp_model.network import DecomposerNetwork, NetworkConfig
-from decomp_model.train import TrainOptions, fit, run
-from decomp_router.decompose.tokens import WINDOW, PromptTokenizer, context_of
+from decomp_model.splits import MODEL, corpus, held_out_split
+from decomp_model.train import TrainOptions, fit, reader
+from decomp_router.decompose import decomposer
+from decomp_router.decompose.evidence import Evidence
+from decomp_router.decompose.tokens import PromptTokenizer
 
-MODEL = Path(__file__).parent.parent
-CALIBRATION_SHARE = 4
-"""One case in so many is kept from training while thresholds are chosen."""
 CONSOLE = Console()
 
 
-def corpus(folder: Path) -> list[Case]:
-    """All cases of a folder of JSONL files."""
-    return [case for path in sorted(folder.glob("*.jsonl")) for case in load(path)]
-
-
-def calibration_split(cases: Sequence[Case]) -> tuple[list[Case], list[Case]]:
-    """(learnt, held out), the same at every call."""
-    shuffled = list(cases)
-    random.Random(0).shuffle(shuffled)
-    held_out = shuffled[::CALIBRATION_SHARE]
-    return [case for i, case in enumerate(shuffled) if i % CALIBRATION_SHARE], held_out
-
-
-def fitted(cases: Sequence[Case], arguments: argparse.Namespace) -> tuple[DecomposerNetwork, NetworkConfig]:
-    """A training run with what the command line changes."""
-    options = TrainOptions(steps=arguments.steps, batch=arguments.batch, workers=arguments.workers, seed=arguments.seed)
-    return fit(cases, load_parts(MODEL / "corpus/parts"), arguments.base, options)
-
-
-def observe(network: DecomposerNetwork, cases: Sequence[Case], tokenizer: PromptTokenizer) -> list[Observation]:
-    """What a network says of each case that fits its window."""
-    seen = []
-    for case in cases:
-        encoding = tokenizer.encode(case.prompt, context_of(case.context))
-        if len(encoding.ids) <= WINDOW:
-            seen.append(Observation(case, encoding.spans, run(network, encoding)))
-    return seen
-
-
-def calibrate(arguments: argparse.Namespace) -> None:
-    """Thresholds, from cases that a network of the same making never saw."""
-    learnt, held_out = calibration_split(corpus(MODEL / "corpus/train"))
-    network, _ = fitted(learnt, arguments)
-    observations = observe(network, held_out, PromptTokenizer(arguments.base / "tokenizer.json"))
-    with ProcessPoolExecutor() as pool:
-        found = list(track(pool.map(partial(judge, observations), grid()), "thresholds", total=len(grid())))
-    chosen = choose(dict(zip(grid(), found, strict=True)), arguments.dangerous_rate)
-    CONSOLE.print(chosen)
-    (arguments.out / "thresholds.json").write_text(json.dumps(asdict(chosen), indent=1) + "\n")
-    report = Report("calibration split", tuple(scored(observations, chosen)), {}, ())
-    CONSOLE.print(terminal_table(report))
-    (arguments.out / "calibration.md").write_text(markdown(report), encoding="utf-8")
+def weigh(arguments: argparse.Namespace) -> None:
+    """What each kind of evidence counts: fitted on cases that a network of the same making never saw."""
+    learnt, held_out = held_out_split(corpus(MODEL / "corpus/train"))
+    network, _ = fit(learnt, load_parts(MODEL / "corpus/parts"), arguments.base, _options(arguments))
+    tokenizer = PromptTokenizer(arguments.base / "tokenizer.json")
+    weights = fit_weights(outcomes(held_out, reader(network, tokenizer)))
+    (arguments.out / "weights.json").write_text(json.dumps(asdict(weights), indent=1) + "\n")
+    CONSOLE.print(weights)
 
 
 def train(arguments: argparse.Namespace) -> None:
-    """The network, from the whole training corpus."""
-    network, config = fitted(corpus(MODEL / "corpus/train"), arguments)
+    """The network, from the whole training corpus: teachers first, then one that learns from them too."""
+    cases, parts = corpus(MODEL / "corpus/train"), load_parts(MODEL / "corpus/parts")
+    options = _options(arguments)
+    seeds = range(options.seed + 1, options.seed + 1 + arguments.teachers)
+    teachers = [fit(cases, parts, arguments.base, replace(options, seed=seed, layers=12))[0] for seed in seeds]
+    network, config = fit(cases, parts, arguments.base, options, teachers)
     torch.save(network.state_dict(), arguments.out / "network.pt")
     config.save(arguments.out / "network.json")
 
 
 def export(arguments: argparse.Namespace) -> None:
-    """Network, tokenizer and thresholds into the artefact's folder."""
+    """Network and tokenizer into the artefact's folder; thresholds that never fan out, until calibrated."""
     from decomp_model.export import export as export_onnx
 
     arguments.artefact.mkdir(parents=True, exist_ok=True)
@@ -90,11 +54,44 @@ def export(arguments: argparse.Namespace) -> None:
     network.load_state_dict(torch.load(arguments.out / "network.pt", weights_only=True, map_location="cpu"))
     export_onnx(network, arguments.artefact / "network.onnx")
     (arguments.artefact / "network.float32.onnx").rename(arguments.out / "network.float32.onnx")
-    for source in (arguments.out / "thresholds.json", arguments.base / "tokenizer.json"):
-        (arguments.artefact / source.name).write_bytes(source.read_bytes())
+    (arguments.artefact / "tokenizer.json").write_bytes((arguments.base / "tokenizer.json").read_bytes())
+    _write_thresholds(arguments, 99.0)
 
 
-STEPS = {"calibrate": calibrate, "train": train, "export": export}
+def calibrate(arguments: argparse.Namespace) -> None:
+    """The certainty a fan-out needs, by learn-then-test on the calibration split, with the artefact itself."""
+    free = decomposer.load(arguments.artefact, FREE)
+    seen = outcomes(corpus(MODEL / "corpus/calibration"), lambda case: free.read(case.prompt, case.context))
+    weights = _weights(arguments)
+    certainty = learn_then_test(seen, weights, arguments.rate)
+    CONSOLE.print(f"certainty {certainty}: at most {arguments.rate:.1%} dangerous with {CONFIDENCE:.0%} confidence")
+    if certainty is None:
+        raise SystemExit("no certainty keeps the rate: the calibration split is too small, or the network too weak")
+    _write_thresholds(arguments, certainty)
+    at = tuple(outcome.at(certainty, weights) for outcome in seen)
+    CONSOLE.print(terminal_table(Report("calibration split", at, {}, ())))
+
+
+def _options(arguments: argparse.Namespace) -> TrainOptions:
+    return TrainOptions(
+        steps=arguments.steps,
+        batch=arguments.batch,
+        layers=arguments.layers,
+        workers=arguments.workers,
+        seed=arguments.seed,
+    )
+
+
+def _weights(arguments: argparse.Namespace) -> Evidence:
+    return Evidence(**json.loads((arguments.out / "weights.json").read_text()))
+
+
+def _write_thresholds(arguments: argparse.Namespace, certainty: float) -> None:
+    thresholds = replace(FREE, certainty=certainty, weights=_weights(arguments))
+    (arguments.artefact / "thresholds.json").write_text(json.dumps(asdict(thresholds), indent=1) + "\n")
+
+
+STEPS = {"weigh": weigh, "train": train, "export": export, "calibrate": calibrate}
 
 
 def main() -> None:
@@ -106,9 +103,11 @@ def main() -> None:
     parser.add_argument("--artefact", type=Path, default=MODEL.parent / "decomp_router/decompose/artefact")
     parser.add_argument("--steps", type=int, default=TrainOptions.steps, help="training steps (default %(default)s)")
     parser.add_argument("--batch", type=int, default=TrainOptions.batch)
+    parser.add_argument("--layers", type=int, default=TrainOptions.layers, help="12, 6, 4 or 3 of the encoder's layers")
+    parser.add_argument("--teachers", type=int, default=3, help="networks whose mean the shipped one learns from")
     parser.add_argument("--workers", type=int, default=TrainOptions.workers, help="processes that draw examples")
     parser.add_argument("--seed", type=int, default=TrainOptions.seed)
-    parser.add_argument("--dangerous-rate", type=float, default=0.01, help="most, with 95%% confidence, on that split")
+    parser.add_argument("--rate", type=float, default=RATE, help="most dangerous cases among those that can go wrong")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     STEPS[arguments.step](arguments)

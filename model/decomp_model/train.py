@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,10 +17,13 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from decomp_gauntlet.cases import Case
 from decomp_model.augment import Augmenter, Parts
+from decomp_model.calibrate import FREE
 from decomp_model.dataset import IGNORE, Batch, Example, collate, encode, means
 from decomp_model.network import DecomposerNetwork, NetworkConfig, from_base
 from decomp_router.decompose.network import Scores
-from decomp_router.decompose.tokens import UNKNOWN, Encoding, PromptTokenizer
+from decomp_router.decompose.reading import Reading, read
+from decomp_router.decompose.tokens import UNKNOWN, WINDOW, Encoding, PromptTokenizer, context_of
+from decomp_router.plan import Plan
 
 POOLED_BATCHES = 8
 AVERAGED = 0.998
@@ -228,3 +231,15 @@ def run(network: DecomposerNetwork, encoding: Encoding) -> Scores:
     ids, layout = (torch.from_numpy(a)[None].to(device) for a in (encoding.ids, encoding.layout))
     tags, parents, children, lengths, guard = (out[0].float().cpu().numpy() for out in network(ids, layout))
     return Scores(tags, parents, children, lengths, float(guard))
+
+
+def reader(network: DecomposerNetwork, tokenizer: PromptTokenizer) -> Callable[[Case], Reading]:
+    """Case to reading at float32, fanned out wherever it can be; a prompt longer than the window is one task."""
+
+    def of(case: Case) -> Reading:
+        encoding = tokenizer.encode(case.prompt, context_of(case.context))
+        if len(encoding.ids) > WINDOW:
+            return Reading(Plan.atomic(case.prompt), "too long")
+        return read(case.prompt, encoding.spans, run(network, encoding), FREE)
+
+    return of

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decomp_gauntlet.cases import Case, load
-from decomp_model.augment import Augmenter, _joinable, compose, load_parts, pieces_of
+from decomp_gauntlet.pieces import compose, pieces_of
+from decomp_model.augment import Augmenter, _joinable, load_parts
 from decomp_model.markup import compile_text
 
 MODEL = Path(__file__).parents[2] / "model"

@@ -1,0 +1,134 @@
+"""What each choice buys: `python -m decomp_model.ablate VARIANT...` trains each on the learnt part of the corpus and
+writes its figures on the held-out part and the development set."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from decomp_gauntlet.cases import Case
+from decomp_gauntlet.report import summarise
+from decomp_model.augment import load_parts
+from decomp_model.calibrate import Outcome, best_recall, fit_weights, outcomes
+from decomp_model.dataset import INDEPENDENT, collate, encode
+from decomp_model.network import DecomposerNetwork
+from decomp_model.pairwise import PairwiseNetwork, fit_pairwise, pairs_of
+from decomp_model.pairwise import collate as collate_pairs
+from decomp_model.splits import MODEL, corpus, held_out_split
+from decomp_model.train import TrainOptions, fit, logits_of, reader
+from decomp_router.decompose.evidence import GUARD_AND_PAIR, Evidence
+from decomp_router.decompose.tokens import PromptTokenizer
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "base": {},
+    "6 layers": {"layers": 6},
+    "dependence x2": {"dependence": 2.0},
+    "consistency": {"consistency": 0.5},
+}
+
+
+def figures(seen: Sequence[Outcome], weights: Evidence) -> dict[str, float | None]:
+    """At the certainty that keeps the observed dangerous rate within the bound."""
+    certainty, recall = best_recall(seen, weights)
+    total = summarise([o.at(certainty, weights) for o in seen])
+    return {
+        "recall": round(recall, 4),
+        "accuracy": round(total.accuracy, 4),
+        "dropped": total.dropped,
+        "span_f1": total.span_f1,
+        "edge_f1": summarise([o.free for o in seen]).edge_f1,
+        "certainty": certainty,
+    }
+
+
+def area(independent: npt.NDArray[np.bool_], log_odds: npt.NDArray[np.float64]) -> float:
+    """AUC: the chance that an independent pair has higher log-odds of independence than a dependent one."""
+    order = np.argsort(np.argsort(log_odds)) + 1.0
+    ones = int(independent.sum())
+    return float((order[independent].sum() - ones * (ones + 1) / 2) / (ones * (len(independent) - ones)))
+
+
+@torch.no_grad()
+def pair_figures(
+    network: DecomposerNetwork | PairwiseNetwork, cases: Sequence[Case], tokenizer: PromptTokenizer
+) -> dict[str, float]:
+    """Accuracy and AUC of the relation of all pairs of labelled sub-tasks."""
+    device = next(network.parameters()).device
+    said, true = [], []
+    for case in cases:
+        example = encode(case, tokenizer)
+        if example is None or not example.pairs:
+            continue
+        if isinstance(network, PairwiseNetwork):
+            ids, layout, relations = collate_pairs(list(pairs_of(example)))
+            said.append(network(ids.to(device), layout.to(device)).float().cpu())
+        else:
+            batch = collate([example])
+            said.append(logits_of(network, batch.to(str(device))).relation.cpu())
+            relations = batch.relations
+        true.append(relations)
+    logits, labels = torch.cat(said), torch.cat(true)
+    odds = (logits[:, INDEPENDENT] - torch.logsumexp(logits[:, 1:], dim=-1)).double().numpy()
+    return {
+        "pair_accuracy": round(float((logits.argmax(-1) == labels).double().mean()), 4),
+        "pair_auc": round(area((labels == INDEPENDENT).numpy(), odds), 4),
+    }
+
+
+def judge(
+    network: DecomposerNetwork, held: Sequence[Case], dev: Sequence[Case], tokenizer: PromptTokenizer
+) -> dict[str, Any]:
+    """All figures of one network; weights of evidence are fitted on the held-out part."""
+    of = reader(network, tokenizer)
+    seen, developed = outcomes(held, of), outcomes(dev, of)
+    weights = fit_weights(seen)
+    return {
+        "held_out": figures(seen, GUARD_AND_PAIR) | pair_figures(network, held, tokenizer),
+        "held_out_fitted": figures(seen, weights),
+        "development": figures(developed, GUARD_AND_PAIR) | pair_figures(network, dev, tokenizer),
+        "development_fitted": figures(developed, weights),
+        "weights": weights.__dict__,
+    }
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("variant", nargs="+", choices=[*VARIANTS, "pairwise"])
+    parser.add_argument("--steps", type=int, default=TrainOptions.steps)
+    parser.add_argument("--workers", type=int, default=TrainOptions.workers)
+    parser.add_argument("--base", type=Path, default=Path(".cache/base"), help="folder that decomp_model.base wrote")
+    parser.add_argument("--out", type=Path, default=Path("docs/results"), help="folder for ablation-VARIANT.json")
+    arguments = parser.parse_args()
+    learnt, held = held_out_split(corpus(MODEL / "corpus/train"))
+    dev, parts = corpus(MODEL / "corpus/dev"), load_parts(MODEL / "corpus/parts")
+    tokenizer = PromptTokenizer(arguments.base / "tokenizer.json")
+    plain = TrainOptions(steps=arguments.steps, workers=arguments.workers)
+    for name in arguments.variant:
+        begun = time.perf_counter()
+        found: dict[str, Any] = {"variant": name, "steps": plain.steps, "learnt": len(learnt), "held": len(held)}
+        if name == "pairwise":
+            baseline = fit_pairwise(learnt, parts, arguments.base, plain)
+            found["train_seconds"] = round(time.perf_counter() - begun)
+            found["held_out"] = pair_figures(baseline, held, tokenizer)
+            found["development"] = pair_figures(baseline, dev, tokenizer)
+        else:
+            network, _ = fit(learnt, parts, arguments.base, replace(plain, **VARIANTS[name]))
+            found["train_seconds"] = round(time.perf_counter() - begun)
+            found |= judge(network, held, dev, tokenizer)
+        target = arguments.out / f"ablation-{name.replace(' ', '-')}.json"
+        target.write_text(json.dumps(found, indent=1) + "\n")
+        print(json.dumps(found), flush=True)
+
+
+if __name__ == "__main__":
+    main()
