@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 from importlib.metadata import version
+from pathlib import Path
 
 from rich.console import Console
 
@@ -15,6 +16,8 @@ from decomp_gauntlet import command as gauntlet
 from decomp_router import demo
 from decomp_router.decompose.decomposer import load
 from decomp_router.decompose.drawing import drawing
+from decomp_router.decompose.explain import explanation
+from decomp_router.decompose.graph_svg import svg
 from decomp_router.decompose.response import response
 from decomp_router.proxy import serve
 
@@ -40,9 +43,7 @@ def parser() -> argparse.ArgumentParser:
     serving.set_defaults(run=serve.run)
     _add_decompose(commands.add_parser("decompose", help="show the sub-tasks of a prompt and their order"))
     judging = commands.add_parser("gauntlet", help="score the decomposer on labelled prompts")
-    runs = judging.add_subparsers(metavar="ACTION", required=True).add_parser("run", help="score case sets")
-    gauntlet.add_arguments(runs)
-    runs.set_defaults(run=gauntlet.run)
+    gauntlet.add_actions(judging)
     showing = commands.add_parser("demo", help="start engine and router and watch two prompts run")
     demo.add_arguments(showing)
     showing.set_defaults(run=demo.run)
@@ -56,6 +57,8 @@ def _add_decompose(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("prompt", nargs="?", help="the prompt; read from standard input when left out or -")
     parser.add_argument("--json", action="store_true", help="print what POST /decompose answers")
+    parser.add_argument("--explain", action="store_true", help="show tags, scores, evidence and thresholds too")
+    parser.add_argument("--graph", type=Path, metavar="FILE.svg", help="draw what needs what into a picture")
     parser.set_defaults(run=_decompose)
 
 
@@ -70,13 +73,22 @@ def _decompose(arguments: argparse.Namespace) -> int:
     begun = time.perf_counter()
     reading = decomposer.read(prompt)
     body = response(reading, (time.perf_counter() - begun) * 1000)
+    if arguments.graph is not None:
+        try:
+            arguments.graph.write_text(svg(reading.plan), encoding="utf-8")
+        except OSError as error:
+            print(f"decomp-router decompose: {arguments.graph}: {error.strerror}", file=sys.stderr)
+            return 2
     if arguments.json:
         print(json.dumps(body, ensure_ascii=False))
         return 0
     advice = "worth running at the same time" if body["recommend"] else "linear: "
     if not body["recommend"]:
         advice += "answers too short to gain by it" if body["fanout"] else "nothing to run at the same time"
-    Console(highlight=False).print(drawing(reading), f"[dim]{body['reason']}; {advice} - {body['ms']:.0f} ms[/]")
+    console = Console(highlight=False)
+    if arguments.explain:
+        console.print(explanation(decomposer, prompt))
+    console.print(drawing(reading), f"[dim]{body['reason']}; {advice} - {body['ms']:.0f} ms[/]")
     return 0
 
 

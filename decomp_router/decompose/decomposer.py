@@ -11,7 +11,7 @@ from typing import Any
 
 from decomp_router.decompose.evidence import GUARD_AND_PAIR, Evidence
 from decomp_router.decompose.network import Network, OnnxNetwork
-from decomp_router.decompose.reading import Reading, Thresholds, read, signs_of
+from decomp_router.decompose.reading import Reading, Thresholds, probability, read, signs_of
 from decomp_router.decompose.tokens import Encoding, PromptTokenizer, context_of
 from decomp_router.decompose.windows import MAX_TOKENS, Window, windows
 from decomp_router.plan import Plan
@@ -29,30 +29,48 @@ class Decomposer:
     """Reads prompts with a network; keeps the last readings. Safe to call from several threads."""
 
     def __init__(self, network: Network, tokenizer: PromptTokenizer, thresholds: Thresholds) -> None:
-        self._network, self._tokenizer, self._thresholds = network, tokenizer, thresholds
+        self._network, self._tokenizer, self.thresholds = network, tokenizer, thresholds
         self._cached = lru_cache(CACHED_READINGS)(self._read)
 
     def read(self, prompt: str, context: Sequence[tuple[str, str]] = ()) -> Reading:
         """The plan of the last user message; `context` are the (role, content) messages before it."""
         return self._cached(prompt, context_of(context))
 
-    def _read(self, prompt: str, context: str) -> Reading:
-        if not prompt.strip():
-            return Reading(Plan.atomic(prompt), "an empty prompt")
-        if len(prompt) > MAX_CHARACTERS:
-            return Reading(Plan.atomic(prompt), f"over {MAX_CHARACTERS} characters")
+    def chance(self, reading: Reading) -> float | None:
+        """The probability, by the weighed evidence, that fanning out is safe; None where nothing could fan out."""
+        if reading.evidence is None:
+            return None
+        return probability(reading.evidence.weighed(self.thresholds.weights))
+
+    def look(self, prompt: str, context: str = "") -> tuple[Encoding, list[Window]] | None:
+        """The passes over a prompt; None where it is refused unread."""
+        if _refusal(prompt):
+            return None
         encoding = self._tokenizer.encode(prompt, context)
         if len(encoding.spans) > MAX_TOKENS:
-            return Reading(Plan.atomic(prompt), f"over {MAX_TOKENS} tokens")
-        found = windows(self._network, encoding)
-        readings = [read(prompt, window.spans(encoding), window.scores, self._thresholds) for window in found]
+            return None
+        return encoding, windows(self._network, encoding)
+
+    def _read(self, prompt: str, context: str) -> Reading:
+        looked = self.look(prompt, context)
+        if looked is None:
+            return Reading(Plan.atomic(prompt), _refusal(prompt) or f"over {MAX_TOKENS} tokens")
+        encoding, found = looked
+        readings = [read(prompt, window.spans(encoding), window.scores, self.thresholds) for window in found]
         if len(readings) == 1:
             return readings[0]
         signs = [signs_of(window.scores, window.spans(encoding)) for window in found]
         joint = max(sign.joint for sign in signs)
         asks = [sign.asks for sign in signs]
-        agreed = _agreed(encoding, found, readings, asks) if joint < self._thresholds.joint else None
+        agreed = _agreed(encoding, found, readings, asks) if joint < self.thresholds.joint else None
         return agreed or Reading(Plan.atomic(prompt), "too long to be read at once, and its parts leave doubt")
+
+
+def _refusal(prompt: str) -> str | None:
+    """Why a prompt is not even tokenised."""
+    if not prompt.strip():
+        return "an empty prompt"
+    return f"over {MAX_CHARACTERS} characters" if len(prompt) > MAX_CHARACTERS else None
 
 
 def _agreed(

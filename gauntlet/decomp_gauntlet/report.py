@@ -12,6 +12,7 @@ from rich.box import SIMPLE
 from rich.markup import escape
 from rich.table import Table
 
+from decomp_gauntlet.confusion import CLASSES, classes, lengths, reliability
 from decomp_gauntlet.score import CaseScore, Counts
 
 CONFIDENCE = 0.95
@@ -132,6 +133,8 @@ class Report:
             "total": asdict(self.total),
             "baselines": {name: asdict(summarise(scores)) for name, scores in self.baselines.items()},
             "milliseconds": {"median": ordered[len(ordered) // 2], "max": ordered[-1]} if ordered else {},
+            "confusion": {"labels": list(CLASSES), "classes": classes(self.scores), "lengths": lengths(self.scores)},
+            "reliability": [asdict(found) for found in reliability(self.scores)],
             "groups": {
                 kind: {name: asdict(summary) for name, summary in found.items()}
                 for kind, found in self.groups().items()
@@ -140,6 +143,7 @@ class Report:
                 {
                     "id": s.case.id,
                     "accurate": s.accurate,
+                    "class": s.predicted_cls,
                     "fanout": s.predicted_fanout,
                     "fanout_expected": s.case.fanout_expected,
                     "dangerous": list(s.dangerous),
@@ -153,8 +157,8 @@ class Report:
 
 COLUMNS = ("", "cases", "accuracy", "dangerous", "of at risk", "recall", "reversed", "dropped", "edge F1", "span F1")
 CAPTION = "dangerous false parallels must be 0; in brackets the exact 95% bound of their rate"
-TERMINAL_COLUMNS = 6
-"""What fits into 80 characters."""
+NARROW, NARROW_COLUMNS = 104, 6
+"""A terminal of fewer characters gets the first columns alone."""
 
 
 def row(name: str, summary: Summary) -> tuple[str, ...]:
@@ -191,13 +195,14 @@ def _rows(report: Report, tags: bool) -> Iterable[tuple[str, ...]]:
                 yield row(f"{kind} {name}", summary)
 
 
-def terminal_table(report: Report) -> Table:
-    """The table without tags, for a terminal."""
+def terminal_table(report: Report, tags: bool = False, width: int = 80) -> Table:
+    """The table for a terminal of `width` characters, with a row for each tag if asked."""
     table = Table(title="Gauntlet", box=SIMPLE, caption=CAPTION)
-    for i, column in enumerate(COLUMNS[:TERMINAL_COLUMNS]):
+    columns = len(COLUMNS) if width >= NARROW else NARROW_COLUMNS
+    for i, column in enumerate(COLUMNS[:columns]):
         table.add_column(column, justify="right" if i else "left", no_wrap=i == 0)
-    for cells in _rows(report, tags=False):
-        table.add_row(*(escape(cell) for cell in cells[:TERMINAL_COLUMNS]))
+    for cells in _rows(report, tags):
+        table.add_row(*(escape(cell) for cell in cells[:columns]))
     return table
 
 

@@ -40,6 +40,11 @@ class CaseScore:
     over_serialised_pairs: int = 0
     edges: Counts = Counts()
     spans: Counts = Counts()
+    predicted_cls: str = "unlabelled"
+    lengths: tuple[tuple[int, int], ...] = ()
+    """(labelled, predicted) length class of each sub-task whose span was found."""
+    chance: float | None = None
+    """How probable the solver held a safe fan-out to be, where it says so."""
 
     @property
     def miss(self) -> bool:
@@ -54,13 +59,14 @@ class CaseScore:
         )
 
 
-def score(case: Case, predicted: Plan) -> CaseScore:
+def score(case: Case, predicted: Plan, chance: float | None = None) -> CaseScore:
     """Score one prediction; the older schema, which labels no sub-tasks, is scored on fan-out alone."""
     fans_out = predicted.fans_out
     if case.truth is None:
         dangerous = ("fans out a prompt that must not",) if fans_out and not case.fanout_expected else ()
-        return CaseScore(case, fans_out, dangerous)
+        return CaseScore(case, fans_out, dangerous, chance=chance)
     nodes = assign(case.truth, predicted)
+    found = span_matches(case.truth, predicted)
     return CaseScore(
         case=case,
         predicted_fanout=fans_out,
@@ -69,7 +75,10 @@ def score(case: Case, predicted: Plan) -> CaseScore:
         dropped=sum(node is None for node in nodes.values()),
         over_serialised_pairs=_over_serialised(case.truth, predicted, nodes) if fans_out else 0,
         edges=_edge_counts(case.truth, predicted, nodes),
-        spans=_span_counts(case.truth, predicted),
+        spans=Counts(len(found), len(predicted.subtasks) - len(found), len(case.truth.subtasks) - len(found)),
+        predicted_cls=predicted.cls,
+        lengths=tuple((quote.length, node.length) for quote, node in found),
+        chance=chance,
     )
 
 
@@ -121,8 +130,10 @@ def _edge_counts(truth: Plan, predicted: Plan, nodes: dict[str, str | None]) -> 
     return Counts(hit, extra, truth.closure.number_of_edges() - hit)
 
 
-def _span_counts(truth: Plan, predicted: Plan) -> Counts:
-    """One to one at intersection over union >= 0.5; disjoint spans make such a match unique but for exact halves."""
+def span_matches(truth: Plan, predicted: Plan) -> list[tuple[Subtask, Subtask]]:
+    """(labelled, predicted), one to one at intersection over union >= 0.5; disjoint spans make a match unique but
+    for exact halves."""
+    found: list[tuple[Subtask, Subtask]] = []
     taken: set[str] = set()
     for quote in truth.subtasks:
         for node in predicted.subtasks:
@@ -130,6 +141,6 @@ def _span_counts(truth: Plan, predicted: Plan) -> Counts:
             union = (quote.end - quote.start) + (node.end - node.start) - shared
             if node.id not in taken and 2 * shared >= union:
                 taken.add(node.id)
+                found.append((quote, node))
                 break
-    hit = len(taken)
-    return Counts(hit, len(predicted.subtasks) - hit, len(truth.subtasks) - hit)
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import httpx
@@ -16,12 +17,20 @@ class SolverError(RuntimeError):
     """The thing under test could not be asked; the message says what to do."""
 
 
+@dataclass(frozen=True)
+class Solved:
+    """A plan and, where the solver says so, how probable it holds a safe fan-out to be."""
+
+    plan: Plan
+    chance: float | None = None
+
+
 class Solver(Protocol):
     """Anything that makes a plan of a case's prompt."""
 
     name: str
 
-    def solve(self, case: Case) -> Plan:
+    def solve(self, case: Case) -> Solved:
         """The plan of one prompt. Raises SolverError."""
         ...
 
@@ -34,9 +43,10 @@ class InProcess:
     def __init__(self, decomposer: Decomposer) -> None:
         self._decomposer = decomposer
 
-    def solve(self, case: Case) -> Plan:
+    def solve(self, case: Case) -> Solved:
         """The plan of one prompt."""
-        return self._decomposer.read(case.prompt, case.context).plan
+        reading = self._decomposer.read(case.prompt, case.context)
+        return Solved(reading.plan, self._decomposer.chance(reading))
 
 
 class OverHttp:
@@ -46,13 +56,13 @@ class OverHttp:
         self.name = url
         self._url, self._client = url.rstrip("/") + "/decompose", client
 
-    def solve(self, case: Case) -> Plan:
+    def solve(self, case: Case) -> Solved:
         """The plan of one prompt. Raises SolverError where the service is down or answers with something else."""
         messages = [{"role": role, "content": content} for role, content in (*case.context, ("user", case.prompt))]
         try:
             answer = self._client.post(self._url, json={"messages": messages})
             answer.raise_for_status()
-            return plan_of(case.prompt, answer.json())
+            return Solved(plan_of(case.prompt, answer.json()))
         except (httpx.HTTPError, httpx.InvalidURL, KeyError, TypeError, ValueError, AssertionError) as error:
             raise SolverError(
                 f"case {case.id}: {self._url} gave no plan: {error!r}; is a decomposer served there?"
@@ -73,9 +83,9 @@ class NeverSplit:
 
     name = "never split"
 
-    def solve(self, case: Case) -> Plan:
+    def solve(self, case: Case) -> Solved:
         """One sub-task."""
-        return Plan.atomic(case.prompt)
+        return Solved(Plan.atomic(case.prompt))
 
 
 class AlwaysChain:
@@ -83,9 +93,9 @@ class AlwaysChain:
 
     name = "always chain"
 
-    def solve(self, case: Case) -> Plan:
+    def solve(self, case: Case) -> Solved:
         """A chain over the labels; one sub-task where none are labelled."""
         if case.truth is None:
-            return Plan.atomic(case.prompt)
+            return Solved(Plan.atomic(case.prompt))
         free = Plan(case.prompt, tuple(Subtask(t.id, t.start, t.end) for t in case.truth.subtasks))
-        return chain(free)
+        return Solved(chain(free))

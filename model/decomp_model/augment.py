@@ -13,7 +13,8 @@ from pathlib import Path
 from decomp_gauntlet.cases import Case
 from decomp_gauntlet.pieces import Piece, compose, pieces_of, renamed
 from decomp_gauntlet.surface import lowered, misspelt, without_accents, without_punctuation
-from decomp_router.plan import Clause, Subtask
+from decomp_gauntlet.variants import chained
+from decomp_router.plan import Clause, Role, Subtask
 
 MACHINE_WORDS = (
     "agent", "card", "chat", "classif", "compaction", "extract", "few-shot", "frontend", "follow-ups", "json", "judge",
@@ -65,16 +66,8 @@ class Augmenter:
         for case in self._cases:
             self._written.setdefault(case.lang, []).append(case)
         self._single = {lang: [case for case in self._cases if case.lang == lang and _joinable(case)] for lang in parts}
-        self._context = {
-            lang: [
-                case.truth.text(clause)
-                for case in self._cases
-                if case.lang == lang and case.truth is not None
-                for clause in case.truth.clauses
-                if clause.role == "context" and 20 < clause.end - clause.start < 400
-            ]
-            for lang in parts
-        }
+        self._context = {lang: self._clauses(lang, "context", 20, 400) for lang in parts}
+        self._documents = {lang: self._clauses(lang, "pasted", 60, 900) for lang in parts}
         self._operations: list[tuple[Callable[[], Case], float]] = [
             (self._original, 10.0),
             (self._joined, 2.5),
@@ -84,6 +77,15 @@ class Augmenter:
             (self._jointly_bound, 2.0),
             (self._bound_each, 1.5),
             (self._pasted, 2.0),
+        ]
+
+    def _clauses(self, lang: str, role: Role, shortest: int, longest: int) -> list[str]:
+        return [
+            case.truth.text(clause)
+            for case in self._cases
+            if case.lang == lang and case.truth is not None
+            for clause in case.truth.clauses
+            if clause.role == role and shortest < clause.end - clause.start < longest
         ]
 
     def draw(self) -> Case:
@@ -193,7 +195,7 @@ class Augmenter:
         """A constraint on the whole answer ties independent parts: dependent."""
         case = self._parallel()
         clause = Clause(0, 1, "constraint", "joint")
-        pieces = self._constrained(_chained(pieces_of(case)), self._rng.choice(self._parts[case.lang].joint), clause)
+        pieces = self._constrained(chained(pieces_of(case)), self._rng.choice(self._parts[case.lang].joint), clause)
         return compose(pieces, case)
 
     def _bound_each(self) -> Case:
@@ -231,13 +233,16 @@ class Augmenter:
         return compose([piece for piece in pieces if piece.text], Case("augmented", lang, "", False, None))
 
     def _surrounded(self, case: Case) -> Case:
-        """A greeting, a persona or background from elsewhere in front; it changes nothing."""
+        """A greeting, a persona or background from elsewhere in front, or a document behind; it changes nothing."""
         if case.lang not in self._parts:
             return case
         parts, roll = self._parts[case.lang], self._rng.random()
-        if roll < 0.35:
+        if roll < 0.2 and self._documents[case.lang] and not _holds_pasted(case):
+            document = Piece(self._rng.choice(self._documents[case.lang]), Clause(0, 1, "pasted"))
+            return compose([*pieces_of(case), Piece(self._rng.choice(("\n", "\n\n", "\n---\n"))), document], case)
+        if roll < 0.45:
             piece = Piece(self._rng.choice(parts.greetings), Clause(0, 1, "greeting"))
-        elif roll < 0.6 or not self._context[case.lang]:
+        elif roll < 0.65 or not self._context[case.lang]:
             piece = Piece(self._rng.choice(parts.personas), Clause(0, 1, "persona"))
         else:
             piece = Piece(self._rng.choice(self._context[case.lang]), Clause(0, 1, "context"))
@@ -245,7 +250,8 @@ class Augmenter:
 
     def _noisy(self, case: Case) -> Case:
         """The same words typed in haste."""
-        change = self._rng.choice((lowered, without_accents, without_punctuation, partial(misspelt, rng=self._rng)))
+        changes = (lowered, without_accents, without_punctuation, partial(misspelt, rng=self._rng), str.upper)
+        change = self._rng.choices(changes, (3, 2, 3, 3, 1))[0]
         pieces = [replace(piece, text=change(piece.text)) for piece in pieces_of(case)]
         return case if any(not piece.text.strip() and piece.label for piece in pieces) else compose(pieces, case)
 
@@ -261,6 +267,10 @@ def _joinable(case: Case) -> bool:
         and case.truth is not None
         and not any(clause.role == "meta" for clause in case.truth.clauses)
     )
+
+
+def _holds_pasted(case: Case) -> bool:
+    return case.truth is not None and any(clause.role == "pasted" for clause in case.truth.clauses)
 
 
 def _ends_pasted(case: Case) -> bool:
@@ -290,17 +300,6 @@ def _without_frame(pieces: Sequence[Piece], keep_constraints: bool) -> list[Piec
     while text and not text[-1].label and not re.search(r"\w", text[-1].text) and "?" not in text[-1].text:
         text = text[:-1]
     return text
-
-
-def _chained(pieces: Sequence[Piece]) -> list[Piece]:
-    chained, previous = [], ""
-    for piece in pieces:
-        if isinstance(piece.label, Subtask):
-            deps = (previous,) if previous else ()
-            previous = piece.label.id
-            piece = replace(piece, label=replace(piece.label, deps=deps))
-        chained.append(piece)
-    return chained
 
 
 def _asks(pieces: Sequence[Piece]) -> bool:

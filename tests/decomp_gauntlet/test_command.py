@@ -11,7 +11,7 @@ import pytest
 
 from decomp_gauntlet import command
 from decomp_gauntlet.cases import Case, from_json
-from decomp_gauntlet.solvers import OverHttp, SolverError
+from decomp_gauntlet.solvers import OverHttp, Solved, SolverError
 from decomp_router.plan import Plan, Subtask
 
 SERIAL = {"id": "s", "lang": "en", "prompt": "one two", "subtasks": [{"id": "a", "quote": "one two"}]}
@@ -22,8 +22,8 @@ class Scripted:
 
     name = "scripted"
 
-    def solve(self, case: Case) -> Plan:
-        return Plan(case.prompt, (Subtask("a", 0, 3), Subtask("b", 4, 7)))
+    def solve(self, case: Case) -> Solved:
+        return Solved(Plan(case.prompt, (Subtask("a", 0, 3), Subtask("b", 4, 7))))
 
 
 def arguments(*words: str) -> argparse.Namespace:
@@ -71,7 +71,7 @@ def test_a_url_is_asked_with_the_whole_conversation() -> None:
 
     case = from_json(SERIAL | {"context": [{"role": "assistant", "content": "hi"}]})
     with httpx.Client(transport=httpx.MockTransport(answer)) as client:
-        plan = OverHttp("http://engine/", client).solve(case)
+        plan = OverHttp("http://engine/", client).solve(case).plan
     assert [message["content"] for message in seen[0]["messages"]] == ["hi", "one two"]
     assert plan.text(plan.subtasks[0]) == "one"
 

@@ -98,7 +98,7 @@ def test_the_older_schema_is_scored_on_fanout_alone() -> None:
 def test_baselines_are_never_dangerous_and_miss_everything() -> None:
     parallel = case({"a": "", "b": ""})
     for baseline in (NeverSplit(), AlwaysChain()):
-        found = score(parallel, baseline.solve(parallel))
+        found = score(parallel, baseline.solve(parallel).plan)
         assert found.miss
         assert not found.dangerous
 
