@@ -66,7 +66,6 @@ def _decompose(arguments: argparse.Namespace) -> int:
     try:
         prompt = arguments.prompt if arguments.prompt not in (None, "-") else sys.stdin.read()
         decomposer = load()
-        prompt.encode()
     except (OSError, UnicodeError) as error:
         print(f"decomp-router decompose: {error}", file=sys.stderr)
         return 2
@@ -80,7 +79,7 @@ def _decompose(arguments: argparse.Namespace) -> int:
             print(f"decomp-router decompose: {arguments.graph}: {error.strerror}", file=sys.stderr)
             return 2
     if arguments.json:
-        print(json.dumps(body, ensure_ascii=False))
+        print(json.dumps(body, ensure_ascii=False).encode(errors="backslashreplace").decode())
         return 0
     advice = "worth running at the same time" if body["recommend"] else "linear: "
     if not body["recommend"]:

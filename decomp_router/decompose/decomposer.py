@@ -34,7 +34,8 @@ class Decomposer:
 
     def read(self, prompt: str, context: Sequence[tuple[str, str]] = ()) -> Reading:
         """The plan of the last user message; `context` are the (role, content) messages before it."""
-        return self._cached(prompt, context_of(context))
+        earlier = context_of(context)
+        return self._cached(prompt, earlier if is_unicode(earlier) else "")
 
     def chance(self, reading: Reading) -> float | None:
         """The probability, by the weighed evidence, that fanning out is safe; None where nothing could fan out."""
@@ -70,7 +71,18 @@ def _refusal(prompt: str) -> str | None:
     """Why a prompt is not even tokenised."""
     if not prompt.strip():
         return "an empty prompt"
-    return f"over {MAX_CHARACTERS} characters" if len(prompt) > MAX_CHARACTERS else None
+    if len(prompt) > MAX_CHARACTERS:
+        return f"over {MAX_CHARACTERS} characters"
+    return None if is_unicode(prompt) else "half of a surrogate pair, which is no text"
+
+
+def is_unicode(text: str) -> bool:
+    """False for text with lone surrogates, which JSON can smuggle in and no tokenizer takes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _agreed(

@@ -15,6 +15,8 @@ class Conversation:
 
     prompt: str
     context: tuple[tuple[str, str], ...] = ()
+    unreadable: str = ""
+    """Why the prompt must not be taken apart, where its text is not all of it."""
 
     @classmethod
     def of(cls, messages: object) -> Conversation:
@@ -24,8 +26,11 @@ class Conversation:
         turns = [_turn(index, message) for index, message in enumerate(messages)]
         asked = [index for index, (role, _) in enumerate(turns) if role == "user"]
         if not asked:
-            raise NotAConversation("'messages' holds no message of the role 'user'")
-        return cls(turns[asked[-1]][1], tuple(turns[: asked[-1]]))
+            return cls("", tuple(turns), "no message is the user's")
+        last = messages[asked[-1]].get("content")
+        beyond = isinstance(last, list) and not all(map(is_text, last))
+        reason = "a part of the message is not text" if beyond else ""
+        return cls(turns[asked[-1]][1], tuple(turns[: asked[-1]]), reason)
 
 
 def text_of(content: object) -> str:
@@ -40,22 +45,10 @@ def is_text(part: object) -> bool:
     return isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str)
 
 
-def is_unicode(text: str) -> bool:
-    """False for text with lone surrogates, which JSON can smuggle in and no tokenizer takes."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def _turn(index: int, message: object) -> tuple[str, str]:
     if not isinstance(message, dict) or not isinstance(message.get("role"), str):
         raise NotAConversation(f"messages[{index}] must be an object with a 'role'")
     content = message.get("content")
     if not isinstance(content, str | list | None):
         raise NotAConversation(f"messages[{index}].content must be text or a list of parts")
-    text = text_of(content)
-    if not is_unicode(text):
-        raise NotAConversation(f"messages[{index}].content is not valid Unicode")
-    return message["role"], text
+    return message["role"], text_of(content)

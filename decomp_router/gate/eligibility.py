@@ -99,7 +99,11 @@ def _messages(body: _Body) -> str | None:
         return "the conversation holds tool calls"
     if not conversation.prompt.strip():
         return "the last message is empty"
-    return "the last message is too long" if len(conversation.prompt.encode()) > MAX_PROMPT_BYTES else None
+    try:
+        size = len(conversation.prompt.encode())
+    except UnicodeEncodeError:
+        return "the last message is not valid Unicode"
+    return "the last message is too long" if size > MAX_PROMPT_BYTES else None
 
 
 def _length(body: _Body) -> str | None:

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 
 from starlette.types import Receive, Scope, Send
 
+from decomp_router.decompose.reading import Reading
 from decomp_router.decompose.response import response
-from decomp_router.gate.conversation import Conversation, NotAConversation, is_unicode
+from decomp_router.gate.conversation import Conversation, NotAConversation
+from decomp_router.plan import Plan
 from decomp_router.proxy.client import Client, ClientGone
 from decomp_router.proxy.judge import Reader
 from decomp_router.proxy.replies import error, reply
@@ -38,7 +40,10 @@ class Decompose:
 
     async def _answer(self, asked: Conversation, send: Send) -> None:
         begun = self.clock()
-        reading = await asyncio.to_thread(self.reader.read, asked.prompt, asked.context)
+        if asked.unreadable:
+            reading = Reading(Plan.atomic(asked.prompt), asked.unreadable)
+        else:
+            reading = await asyncio.to_thread(self.reader.read, asked.prompt, asked.context)
         await reply(send, 200, response(reading, (self.clock() - begun) * 1000))
 
 
@@ -52,6 +57,6 @@ def _asked(raw: bytes) -> Conversation:
     if "messages" in body:
         return Conversation.of(body["messages"])
     prompt = body["prompt"]
-    if not isinstance(prompt, str) or not is_unicode(prompt):
+    if not isinstance(prompt, str):
         raise NotAConversation("'prompt' must be text")
     return Conversation(prompt)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
+from xml.etree import ElementTree
 
 import jsonschema
 import pytest
@@ -82,6 +84,33 @@ def test_a_prompt_of_megabytes_is_not_even_tokenised(capsys: pytest.CaptureFixtu
     assert decomposed("word " * 1_000_000, capsys)["reason"] == "over 40000 characters"
 
 
-def test_bytes_that_are_no_text_end_with_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["decompose", "a\udcff"]) == 2
-    assert capsys.readouterr().err.startswith("decomp-router decompose: ")
+@pytest.mark.parametrize(
+    ("prompt", "reason"),
+    [
+        ("", "an empty prompt"),
+        (" \n\t ", "an empty prompt"),
+        ("a" * 200_000, "over 40000 characters"),
+        ("tell me a\udcff", "half of a surrogate pair, which is no text"),
+        ("\x00" * 40, "one task"),
+        ("اشرح لي كيف تعمل المضخة الحرارية", "one task"),
+    ],
+    ids=["empty", "blank", "huge", "surrogate", "NUL bytes", "right to left"],
+)
+def test_bad_input_is_one_task_with_a_reason(prompt: str, reason: str, capsys: pytest.CaptureFixture[str]) -> None:
+    body = decomposed(prompt, capsys)
+    assert (body["fanout"], body["reason"]) == (False, reason)
+
+
+def test_why_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["decompose", "--explain", MIXED]) == 0
+    shown = capsys.readouterr().out
+    for words in ("what each part was taken for", "second needs first", "for and against a fan-out", "needed"):
+        assert words in shown
+
+
+def test_the_order_is_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["decompose", "--graph", str(tmp_path / "plan.svg"), MIXED]) == 0
+    root = ElementTree.parse(tmp_path / "plan.svg").getroot()
+    assert [text.text for text in root.iter() if text.get("class") == "id"] == ["t1", "t2", "t3"]
+    assert main(["decompose", "--graph", str(tmp_path / "none" / "plan.svg"), MIXED]) == 2
+    assert "No such file" in capsys.readouterr().err

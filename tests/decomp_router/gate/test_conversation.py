@@ -33,9 +33,14 @@ def test_what_comes_after_the_last_user_message_is_not_context() -> None:
         [None],
         [{"content": "x"}],
         [{"role": "user", "content": 3}],
-        [{"role": "assistant", "content": "x"}],
     ],
 )
 def test_anything_else_is_named(messages: object) -> None:
     with pytest.raises(NotAConversation, match="messages"):
         Conversation.of(messages)
+
+
+def test_what_must_not_be_taken_apart_says_why() -> None:
+    assert Conversation.of([{"role": "assistant", "content": "x"}]).unreadable == "no message is the user's"
+    picture = [{"type": "text", "text": "One. Two."}, {"type": "image_url", "image_url": {"url": "data:"}}]
+    assert Conversation.of([{"role": "user", "content": picture}]).unreadable == "a part of the message is not text"

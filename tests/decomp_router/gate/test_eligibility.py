@@ -55,7 +55,7 @@ def test_plain_requests_may_fan_out(extra: dict[str, Any]) -> None:
         ({"messages": []}, "'messages'"),
         ({"messages": "hello"}, "'messages'"),
         ({"messages": ["hello"]}, "messages[0]"),
-        ({"messages": [{"role": "system", "content": "Be brief."}]}, "'user'"),
+        ({"messages": [{"role": "system", "content": "Be brief."}]}, "not the user's"),
         ({"messages": [*PLAIN["messages"], {"role": "assistant", "content": "Sure, "}]}, "not the user's"),
         (asked([{"type": "image_url", "image_url": {"url": "data:"}}]), "more than text"),
         (asked("Now.", {"role": "tool", "content": "42"}), "tool calls"),

@@ -44,9 +44,7 @@ async def test_a_conversation_gives_the_plan_of_its_last_user_text() -> None:
         (b"{}", "either 'prompt' or 'messages'"),
         (b'{"prompt": "x", "messages": []}', "either 'prompt' or 'messages'"),
         (b'{"prompt": 3}', "'prompt' must be text"),
-        (b'{"prompt": "\\ud800"}', "'prompt' must be text"),
         (b'{"messages": "x"}', "'messages' must be a list"),
-        (b'{"messages": [{"role": "assistant", "content": "x"}]}', "no message of the role 'user'"),
     ],
 )
 async def test_a_bad_body_is_answered_in_one_sentence(body: bytes, sentence: str) -> None:
@@ -57,3 +55,19 @@ async def test_a_bad_body_is_answered_in_one_sentence(body: bytes, sentence: str
     assert sentence in error["message"]
     assert error["message"].endswith(".")
     assert error["type"] == "invalid_request_error"
+
+
+@pytest.mark.parametrize(
+    ("messages", "reason"),
+    [
+        ([{"role": "system", "content": "Explain tides. Explain winds."}], "no message is the user's"),
+        ([{"role": "user", "content": [{"type": "text", "text": "x"}, {"type": "image_url"}]}], "is not text"),
+    ],
+)
+async def test_what_is_not_all_text_of_a_user_is_linear_with_a_reason(messages: list[object], reason: str) -> None:
+    reader = FixedReader(PLAN)
+    async with client_of(create_app(settings(), reader, ScriptedUpstream({}))) as client:
+        body = (await client.post("/decompose", json={"messages": messages})).json()
+    assert body["fanout"] is False
+    assert reason in body["reason"]
+    assert reader.asked == []
