@@ -108,8 +108,9 @@ class Plan:
 
     @property
     def fans_out(self) -> bool:
-        """The DAG has two or more nodes that can run at the same time."""
-        return self.width >= 2
+        """The DAG has two or more nodes that can run at the same time: its closure is no total order."""
+        count = len(self.subtasks)
+        return bool(2 * self.closure.number_of_edges() < count * (count - 1))
 
     @property
     def cls(self) -> PlanClass:

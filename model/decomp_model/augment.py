@@ -68,6 +68,7 @@ class Augmenter:
         self._single = {lang: [case for case in self._cases if case.lang == lang and _joinable(case)] for lang in parts}
         self._context = {lang: self._clauses(lang, "context", 20, 400) for lang in parts}
         self._documents = {lang: self._clauses(lang, "pasted", 60, 900) for lang in parts}
+        self._free = {lang: [case for case in self._written.get(lang, ()) if _unbound(case)] for lang in parts}
         self._operations: list[tuple[Callable[[], Case], float]] = [
             (self._original, 10.0),
             (self._joined, 2.5),
@@ -183,12 +184,8 @@ class Augmenter:
         return compose(self._append_ask(pieces_of(case), self._rng.choice(self._parts[case.lang].fan_ins), label), case)
 
     def _parallel(self) -> Case:
-        written = [
-            case
-            for case in self._cases
-            if case.lang in self._parts and case.truth is not None and case.cls == "parallel"
-            and not any(clause.target == "each" for clause in case.truth.clauses)
-        ]  # fmt: skip
+        lang = self._language()
+        written = self._free.get(lang)
         return self._rng.choice(written) if written and self._rng.random() < 0.6 else self._joined()
 
     def _jointly_bound(self) -> Case:
@@ -254,6 +251,15 @@ class Augmenter:
         change = self._rng.choices(changes, (3, 2, 3, 3, 1))[0]
         pieces = [replace(piece, text=change(piece.text)) for piece in pieces_of(case)]
         return case if any(not piece.text.strip() and piece.label for piece in pieces) else compose(pieces, case)
+
+
+def _unbound(case: Case) -> bool:
+    """Independent asks that no constraint binds each of."""
+    return (
+        case.cls == "parallel"
+        and case.truth is not None
+        and not any(clause.target == "each" for clause in case.truth.clauses)
+    )
 
 
 def _joinable(case: Case) -> bool:
