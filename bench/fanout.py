@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +15,7 @@ from statistics import median
 from typing import Any
 
 import httpx
+from machine import machine
 from rich.progress import track
 
 from decomp_router.decompose.decomposer import load
@@ -29,14 +28,6 @@ INDEPENDENT = (
     "Explain in detail how the tides work, write a story about a fox who learns to swim, "
     "and describe step by step how a refrigerator keeps food cold."
 )
-
-
-def machine() -> dict[str, object]:
-    """What ran it."""
-    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    cpu = names[0] if names else platform.processor()
-    return {"cpu": cpu, "cores": os.cpu_count(), "python": platform.python_version()}
 
 
 def request(**fields: object) -> dict[str, Any]:

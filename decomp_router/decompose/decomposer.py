@@ -30,7 +30,7 @@ class Decomposer:
 
     def __init__(self, network: Network, tokenizer: PromptTokenizer, thresholds: Thresholds) -> None:
         self._network, self._tokenizer, self.thresholds = network, tokenizer, thresholds
-        self._cached = lru_cache(CACHED_READINGS)(self._read)
+        self._cached = lru_cache(CACHED_READINGS)(self.read_anew)
 
     def read(self, prompt: str, context: Sequence[tuple[str, str]] = ()) -> Reading:
         """The plan of the last user message; `context` are the (role, content) messages before it."""
@@ -52,7 +52,8 @@ class Decomposer:
             return None
         return encoding, windows(self._network, encoding)
 
-    def _read(self, prompt: str, context: str) -> Reading:
+    def read_anew(self, prompt: str, context: str = "") -> Reading:
+        """The same as `read`, computed whether kept or not; `context` is the text that went before."""
         looked = self.look(prompt, context)
         if looked is None:
             return Reading(Plan.atomic(prompt), _refusal(prompt) or f"over {MAX_TOKENS} tokens")

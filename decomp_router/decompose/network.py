@@ -41,14 +41,19 @@ class Network(Protocol):
         ...
 
 
+def one_thread() -> onnxruntime.SessionOptions:
+    """Sessions compute on the thread that calls them."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return options
+
+
 class OnnxNetwork:
     """The int8 network through onnxruntime, on one thread (a second one costs more than it brings)."""
 
     def __init__(self, path: Path) -> None:
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        self._session = onnxruntime.InferenceSession(str(path), one_thread(), providers=["CPUExecutionProvider"])
 
     def run(self, ids: Ids, layout: Ids) -> Scores:
         """One forward pass; `ids`, `layout` int64 [L], L <= 512."""
