@@ -20,6 +20,10 @@ CACHED_READINGS = 512
 MAX_CHARACTERS = 40_000
 """Longer prompts have over 2,000 tokens, or are mostly blank; they are not even tokenised."""
 
+FOREIGN = 0.3
+"""Share of letters of other scripts from which up a prompt is out of the network's distribution."""
+LATIN_END = 0x024F
+
 
 class ArtefactError(OSError):
     """The decomposer's files are missing or broken; the message names the file."""
@@ -74,7 +78,16 @@ def _refusal(prompt: str) -> str | None:
         return "an empty prompt"
     if len(prompt) > MAX_CHARACTERS:
         return f"over {MAX_CHARACTERS} characters"
-    return None if is_unicode(prompt) else "half of a surrogate pair, which is no text"
+    if not is_unicode(prompt):
+        return "half of a surrogate pair, which is no text"
+    return "mostly in a script that the network never learnt" if _foreign(prompt) > FOREIGN else None
+
+
+def _foreign(prompt: str) -> float:
+    """Share of letters that are not Latin; the network's six languages are all written in Latin letters."""
+    letters = [letter for letter in prompt if letter.isalpha()]
+    strange = sum(ord(letter) > LATIN_END and not "\u1e00" <= letter <= "\u1eff" for letter in letters)
+    return strange / len(letters) if letters else 0.0
 
 
 def is_unicode(text: str) -> bool:

@@ -92,9 +92,10 @@ def test_a_prompt_of_megabytes_is_not_even_tokenised(capsys: pytest.CaptureFixtu
         ("a" * 200_000, "over 40000 characters"),
         ("tell me a\udcff", "half of a surrogate pair, which is no text"),
         ("\x00" * 40, "one task"),
-        ("اشرح لي كيف تعمل المضخة الحرارية", "one task"),
+        ("اشرح المضخة الحرارية. ما هي عاصمة بيرو؟", "mostly in a script that the network never learnt"),
+        ("Объясни приливы и напиши стихотворение о ветре.", "mostly in a script that the network never learnt"),
     ],
-    ids=["empty", "blank", "huge", "surrogate", "NUL bytes", "right to left"],
+    ids=["empty", "blank", "huge", "surrogate", "NUL bytes", "right to left", "Cyrillic"],
 )
 def test_bad_input_is_one_task_with_a_reason(prompt: str, reason: str, capsys: pytest.CaptureFixture[str]) -> None:
     body = decomposed(prompt, capsys)
