@@ -7,7 +7,7 @@ import argparse
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +29,15 @@ from decomp_router.decompose.evidence import GUARD_AND_PAIR, Evidence
 from decomp_router.decompose.tokens import PromptTokenizer
 
 VARIANTS: dict[str, dict[str, Any]] = {
-    "base": {},
+    "plain": {"consistency": 0.0, "blur": 0.05},
+    "6 layers, plain": {"consistency": 0.0, "blur": 0.05, "layers": 6},
+    "dependence x2": {"consistency": 0.0, "blur": 0.05, "dependence": 2.0},
+    "consistency 0.5": {"consistency": 0.5, "blur": 0.05},
+    "consistency 2": {"consistency": 2.0, "blur": 0.05},
+    "shipped recipe": {},
+    "dropout 0.2": {"dropout": 0.2},
+    "half the steps": {"steps": 0.5},
     "6 layers": {"layers": 6},
-    "dependence x2": {"dependence": 2.0},
-    "consistency": {"consistency": 0.5},
 }
 
 
@@ -96,7 +101,18 @@ def judge(
         "held_out_fitted": figures(seen, weights),
         "development": figures(developed, GUARD_AND_PAIR) | pair_figures(network, dev, tokenizer),
         "development_fitted": figures(developed, weights),
-        "weights": weights.__dict__,
+        "weights": asdict(weights),
+        "outcomes": [
+            {
+                "id": o.free.case.id,
+                "evidence": asdict(o.evidence) if o.evidence else None,
+                "fans_out": o.free.predicted_fanout,
+                "dangerous": o.free.dangerous,
+                "expected": o.free.case.fanout_expected,
+                "class": o.free.predicted_cls,
+            }
+            for o in seen
+        ],
     }
 
 
@@ -105,11 +121,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("variant", nargs="+", choices=[*VARIANTS, "pairwise"])
     parser.add_argument("--steps", type=int, default=TrainOptions.steps)
+    parser.add_argument("--fold", type=int, default=0, help="which fifth of the corpus is held out")
     parser.add_argument("--workers", type=int, default=TrainOptions.workers)
     parser.add_argument("--base", type=Path, default=Path(".cache/base"), help="folder that decomp_model.base wrote")
     parser.add_argument("--out", type=Path, default=Path("docs/results"), help="folder for ablation-VARIANT.json")
     arguments = parser.parse_args()
-    learnt, held = held_out_split(corpus(MODEL / "corpus/train"))
+    learnt, held = held_out_split(corpus(MODEL / "corpus/train"), arguments.fold)
     dev, parts = corpus(MODEL / "corpus/dev"), load_parts(MODEL / "corpus/parts")
     tokenizer = PromptTokenizer(arguments.base / "tokenizer.json")
     plain = TrainOptions(steps=arguments.steps, workers=arguments.workers)
@@ -122,12 +139,14 @@ def main() -> None:
             found["held_out"] = pair_figures(baseline, held, tokenizer)
             found["development"] = pair_figures(baseline, dev, tokenizer)
         else:
-            network, _ = fit(learnt, parts, arguments.base, replace(plain, **VARIANTS[name]))
+            changes = dict(VARIANTS[name])
+            changes["steps"] = int(plain.steps * changes.get("steps", 1))
+            network, _ = fit(learnt, parts, arguments.base, replace(plain, **changes))
             found["train_seconds"] = round(time.perf_counter() - begun)
             found |= judge(network, held, dev, tokenizer)
         target = arguments.out / f"ablation-{name.replace(' ', '-')}.json"
         target.write_text(json.dumps(found, indent=1) + "\n")
-        print(json.dumps(found), flush=True)
+        print(json.dumps({key: value for key, value in found.items() if key != "outcomes"}), flush=True)
 
 
 if __name__ == "__main__":

@@ -66,6 +66,7 @@ class Augmenter:
         for case in self._cases:
             self._written.setdefault(case.lang, []).append(case)
         self._single = {lang: [case for case in self._cases if case.lang == lang and _joinable(case)] for lang in parts}
+        self._mergeable = {lang: [case for case in self._written.get(lang, ()) if _mergeable(case)] for lang in parts}
         self._context = {lang: self._clauses(lang, "context", 20, 400) for lang in parts}
         self._documents = {lang: self._clauses(lang, "pasted", 60, 900) for lang in parts}
         self._free = {lang: [case for case in self._written.get(lang, ()) if _unbound(case)] for lang in parts}
@@ -75,6 +76,7 @@ class Augmenter:
             (self._followed, 2.5),
             (self._followed_and_joined, 1.0),
             (self._joined_with_fan_in, 1.0),
+            (self._merged, 3.0),
             (self._jointly_bound, 2.0),
             (self._bound_each, 1.5),
             (self._pasted, 2.0),
@@ -176,6 +178,14 @@ class Augmenter:
         self._rng.shuffle(parts)
         return self._side_by_side(parts, lang)
 
+    def _merged(self) -> Case:
+        """Two whole requests of one person side by side, whatever their classes: their graphs, side by side."""
+        lang = self._language()
+        first, second = self._rng.choice(self._mergeable[lang]), self._rng.choice(self._mergeable[lang])
+        if first is second or not _stands_alone(second):
+            return self._joined()
+        return self._side_by_side([pieces_of(first), pieces_of(second)], lang)
+
     def _joined_with_fan_in(self) -> Case:
         """Independent asks, then one that needs all their answers: mixed."""
         case = self._joined()
@@ -262,6 +272,20 @@ def _unbound(case: Case) -> bool:
     )
 
 
+def _mergeable(case: Case) -> bool:
+    """A person's request, of any class, that nothing after it could be drawn into."""
+    assert case.truth is not None
+    bound = any(c.role in ("meta", "persona") or c.target in ("each", "joint") for c in case.truth.clauses)
+    machine = any(word in tag for tag in case.tags for word in MACHINE_WORDS)
+    return not (bound or machine or case.context or _ends_pasted(case)) and len(case.prompt) <= LONGEST_PART
+
+
+def _stands_alone(case: Case) -> bool:
+    """Nothing in it could take an earlier, unrelated ask for its parent: no fan-in, no long chain."""
+    assert case.truth is not None
+    return len(case.truth.graph.edges) <= 1
+
+
 def _joinable(case: Case) -> bool:
     """One person's single ask that stands on its own."""
     return (
@@ -288,7 +312,7 @@ def _ends_pasted(case: Case) -> bool:
 def _without_frame(pieces: Sequence[Piece], keep_constraints: bool) -> list[Piece]:
     """Without greetings, personas and constraints that could bind more than their own part: those in front of it
     and, unless asked to keep them, those behind."""
-    task = next(piece.label.id for piece in pieces if isinstance(piece.label, Subtask))
+    tasks = [piece.label.id for piece in pieces if isinstance(piece.label, Subtask)]
     kept: list[Piece] = []
     for piece in pieces:
         label = piece.label
@@ -298,7 +322,7 @@ def _without_frame(pieces: Sequence[Piece], keep_constraints: bool) -> list[Piec
             if label.role in ("greeting", "persona") or bound:
                 continue
             if label.target in ("each", "joint"):
-                piece = replace(piece, label=replace(label, target=task))
+                piece = replace(piece, label=replace(label, target=tasks[-1]))
         kept.append(piece)
     text = [piece for piece in kept if piece.text]
     while text and not text[0].label and not re.search(r"\w", text[0].text):

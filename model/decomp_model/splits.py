@@ -9,8 +9,8 @@ from pathlib import Path
 from decomp_gauntlet.cases import Case, load
 
 MODEL = Path(__file__).parent.parent
-HELD_OUT = 6
-"""One case in so many is kept from training while recipes are compared and evidence is weighed."""
+FOLDS = 5
+"""The corpus is cut into so many parts; one stays unlearnt while recipes are compared and evidence is weighed."""
 
 
 def corpus(folder: Path) -> list[Case]:
@@ -18,8 +18,8 @@ def corpus(folder: Path) -> list[Case]:
     return [case for path in sorted(folder.glob("*.jsonl")) for case in load(path)]
 
 
-def held_out_split(cases: Sequence[Case]) -> tuple[list[Case], list[Case]]:
+def held_out_split(cases: Sequence[Case], fold: int = 0) -> tuple[list[Case], list[Case]]:
     """(learnt, held out), the same at every call."""
     shuffled = list(cases)
     random.Random(0).shuffle(shuffled)
-    return [case for i, case in enumerate(shuffled) if i % HELD_OUT], shuffled[::HELD_OUT]
+    return [case for i, case in enumerate(shuffled) if i % FOLDS != fold], shuffled[fold::FOLDS]

@@ -42,10 +42,11 @@ class TrainOptions:
     warmup: float = 0.06
     weight_decay: float = 0.01
     dropout: float = 0.1
-    blur: float = 0.05
+    blur: float = 0.15
+    """Share of tokens that training hides."""
     dependence: float = 1.0
     """Weight of a dependent pair and of a prompt that must not fan out, against 1 for the others."""
-    consistency: float = 0.0
+    consistency: float = 1.0
     """Weight of agreement between a prompt and the same prompt typed in haste; takes half of each batch."""
     workers: int = 12
     seed: int = 1
