@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from decomp_gauntlet.cases import Case, load
 from decomp_gauntlet.pieces import compose, pieces_of
-from decomp_model.augment import Augmenter, _joinable, load_parts
+from decomp_model.augment import Augmenter, _joinable, _stands_alone, load_parts
 from decomp_model.markup import compile_text
 
 MODEL = Path(__file__).parents[2] / "model"
@@ -48,6 +48,7 @@ def augmenter(seed: int, cases: list[Case] = POOL) -> Augmenter:
         ("_followed", {"dependent"}),
         ("_followed_and_joined", {"mixed"}),
         ("_joined_with_fan_in", {"mixed"}),
+        ("_merged", {"parallel", "mixed"}),
         ("_jointly_bound", {"dependent"}),
         ("_bound_each", {"parallel"}),
         ("_pasted", {"atomic"}),
@@ -108,3 +109,16 @@ def test_the_whole_corpus_recombines() -> None:
     cases = [case for path in sorted((MODEL / "corpus/train").glob("*.jsonl")) for case in load(path)]
     drawn = [Augmenter(cases, PARTS, random.Random(seed)).draw().cls for seed in range(300)]
     assert set(drawn) == {"atomic", "parallel", "dependent", "mixed"}
+
+
+def test_merged_requests_keep_their_own_order_and_share_none() -> None:
+    for seed in range(40):
+        merged = augmenter(seed)._merged().truth
+        assert merged is not None
+        assert all(parent[:2] == child[:2] for parent, child in merged.closure.edges)
+
+
+def test_what_could_draw_in_an_earlier_ask_never_comes_second() -> None:
+    fan_in = compile_text("=== mixed en\n⟦a 1|Tides⟧, ⟦b 1|winds⟧ and ⟦c 1 < a,b|compare them⟧.\n", "fan")
+    assert not _stands_alone(fan_in[0])
+    assert _stands_alone(POOL[5])
