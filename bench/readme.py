@@ -9,7 +9,7 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "docs/results"
 BEGIN, END = "<!-- figures: made by bench/readme.py -->", "<!-- end of figures -->"
-SETS = {"development": "development set", "test": "test set, written after training"}
+SETS = {"test": "test set", "adversarial": "adversarial sets", "development": "development set"}
 
 
 def pages() -> dict[Path, str]:
@@ -25,22 +25,94 @@ def _rewritten(page: str, lines: list[str]) -> str:
 
 def _card() -> list[str]:
     lines = [
-        "| set | prompts | case accuracy | dangerous | 95% bound | recall | edge F1 | span F1 |",
+        "| set | prompts | case accuracy | dangerous | of those that can go wrong | recall | edge F1 | span F1 |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for name, title in SETS.items():
-        groups = _load(f"gauntlet-{name}.json")
-        for kind, total in {
-            title: groups["total"],
-            **groups["groups"]["language"],
-            **groups["groups"]["class"],
-        }.items():
-            recall = "-" if total["recall"] is None else f"{total['recall']:.1%}"
-            edges = "-" if total["edge_f1"] is None else f"{total['edge_f1']:.3f}"
-            lines.append(
-                f"| {kind} | {total['cases']} | {total['accuracy']:.1%} | {total['dangerous']} "
-                f"| {total['dangerous_upper']:.1%} | {recall} | {edges} | {total['span_f1']:.3f} |"
-            )
+        report = _load(f"gauntlet-{name}.json")
+        lines.append(_card_row(f"**{title}**", report["total"]))
+        lines += [
+            _card_row(kind, total) for group in ("language", "class") for kind, total in report["groups"][group].items()
+        ]
+    for name in ("test", "adversarial"):
+        title = f"{SETS[name]}, the artefact before, at the freeze"
+        lines.append(_card_row(title, _load(f"gauntlet-{name}-freeze.json")["total"]))
+    lines.append(_card_row("2,000 variants of the test set", _load("gauntlet-variants.json")["total"]))
+    return [*lines, "", *_lengths(), "", *_calibration(), "", *_latency(), "", *_agreement(), "", *_ablation()]
+
+
+def _card_row(title: str, total: dict[str, Any]) -> str:
+    recall = "-" if total["recall"] is None else f"{total['recall']:.1%}"
+    edges, spans = ("-" if total[name] is None else f"{total[name]:.3f}" for name in ("edge_f1", "span_f1"))
+    risk = "-" if not total["at_risk"] else f"{total['at_risk_rate']:.2%} (< {total['at_risk_upper']:.2%})"
+    accuracy = f"{total['accuracy']:.1%} | {total['dangerous']} | {risk} | {recall} | {edges} | {spans} |"
+    return f"| {title} | {total['cases']} | {accuracy}"
+
+
+def _lengths() -> list[str]:
+    counts = _load("gauntlet-test.json")["confusion"]["lengths"]
+    lines = [
+        "Length classes on the test set, rows as labelled, columns as read (sub-tasks whose span was found):",
+        "",
+        "| | up to 30 tokens | up to 160 | up to 400 | more |",
+        "|---|---|---|---|---|",
+    ]
+    names = ("up to 30 tokens", "up to 160", "up to 400", "more")
+    return lines + [f"| {name} | " + " | ".join(map(str, row)) + " |" for name, row in zip(names, counts, strict=True)]
+
+
+def _calibration() -> list[str]:
+    found = _load("calibration.json")
+    return [
+        f"Calibration: {found['cases']} prompts, {found['at_risk']} of which can go wrong; at the certainty chosen "
+        f"({found['certainty']:.1f}) {found['dangerous']} of them are dangerous and {found['recall']:.1%} of the right "
+        f"fan-outs are kept; bound {found['rate']:.1%} with {found['confidence']:.0%} confidence."
+    ]
+
+
+def _latency() -> list[str]:
+    found = _load("latency.json")
+    lines = [
+        f"Latency on one thread of {found['machine']['cpu']} ("
+        f"{'with' if found['machine']['vnni'] else 'without'} VNNI; peak memory {found['peak_mb']} MB, artefact {found['artefact_mb']} MB):",
+        "",
+        "| tokens | sub-tasks | whole decomposition, ms | plain forward pass, ms | over 1.15 x plain + 1 ms |",
+        "|---|---|---|---|---|",
+    ]
+    return lines + [
+        f"| {row['tokens']} | {row['subtasks']} | {row['decompose_ms']:.1f} | {row['plain_ms']:.1f} "
+        f"| {row['over_bar_ms']:+.1f} ms |"
+        for row in found["rows"]
+    ]
+
+
+def _agreement() -> list[str]:
+    found = _load("agreement.json")
+    titles = {
+        "int8_against_float32": "int8 against float32",
+        "other_processor_against_this": "int8 on an emulated Haswell against int8 here",
+    }
+    lines = ["| plans | prompts | same plan | same fan-out | turned dangerous |", "|---|---|---|---|---|"]
+    return lines + [
+        f"| {title} | {found[key]['cases']} | {found[key]['same_plan']:.1%} | {found[key]['same_fanout']:.1%} "
+        f"| {len(found[key]['turned_dangerous'])} |"
+        for key, title in titles.items()
+        if key in found
+    ]
+
+
+def _ablation() -> list[str]:
+    lines = [
+        "| variant | learnt from | recall at 0.5% dangerous, development | accuracy there | pair AUC | span F1 |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in _load("ablation.json"):
+        recall = f"{row['recall']:.1%} | {row['accuracy']:.1%}" if "recall" in row else "- | -"
+        spans = f"{row['span_f1']:.3f}" if "span_f1" in row else "-"
+        lines.append(
+            f"| {row['variant']} | {row['learnt']} prompts, {row['steps']} steps | {recall} "
+            f"| {row['pair_auc']:.4f} | {spans} |"
+        )
     return lines
 
 
