@@ -1,9 +1,10 @@
-"""Makes the artefact: `python -m decomp_model.make weigh | train | export | calibrate`, in this order."""
+"""Makes the artefact: `python -m decomp_model.make teach | train | export | calibrate`, in this order."""
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -12,36 +13,60 @@ from rich.console import Console
 
 from decomp_gauntlet.report import Report, terminal_table
 from decomp_model.augment import load_parts
-from decomp_model.calibrate import CONFIDENCE, FREE, RATE, fit_weights, learn_then_test, outcomes
-from decomp_model.network import DecomposerNetwork, NetworkConfig
+from decomp_model.calibrate import CONFIDENCE, FREE, RATE, best_recall, fit_weights, learn_then_test, outcomes
+from decomp_model.network import DecomposerNetwork, NetworkConfig, from_base
 from decomp_model.splits import MODEL, corpus, held_out_split
 from decomp_model.train import TrainOptions, fit, reader
 from decomp_router.decompose import decomposer
-from decomp_router.decompose.evidence import Evidence
+from decomp_router.decompose.evidence import GUARD_AND_PAIR, Evidence
 from decomp_router.decompose.tokens import PromptTokenizer
 
 CONSOLE = Console()
 
 
-def weigh(arguments: argparse.Namespace) -> None:
-    """What each kind of evidence counts: fitted on cases that a network of the same making never saw."""
-    learnt, held_out = held_out_split(corpus(MODEL / "corpus/train"))
-    network, _ = fit(learnt, load_parts(MODEL / "corpus/parts"), arguments.base, _options(arguments))
-    tokenizer = PromptTokenizer(arguments.base / "tokenizer.json")
-    weights = fit_weights(outcomes(held_out, reader(network, tokenizer)))
-    (arguments.out / "weights.json").write_text(json.dumps(asdict(weights), indent=1) + "\n")
-    CONSOLE.print(weights)
+def teach(arguments: argparse.Namespace) -> None:
+    """One teacher, of the seed given; the network learns from the mean of all that were made."""
+    network, _ = _fitted(arguments, ())
+    torch.save(network.state_dict(), arguments.out / f"teacher-{arguments.seed}.pt")
+    _weigh(network, arguments)
 
 
 def train(arguments: argparse.Namespace) -> None:
-    """The network, from the whole training corpus: teachers first, then one that learns from them too."""
-    cases, parts = corpus(MODEL / "corpus/train"), load_parts(MODEL / "corpus/parts")
-    options = _options(arguments)
-    seeds = range(options.seed + 1, options.seed + 1 + arguments.teachers)
-    teachers = [fit(cases, parts, arguments.base, replace(options, seed=seed, layers=12))[0] for seed in seeds]
-    network, config = fit(cases, parts, arguments.base, options, teachers)
+    """The network, from its teachers if there are any; then what each kind of evidence counts."""
+    teachers = [_loaded(path, NetworkConfig.layers, arguments) for path in sorted(arguments.out.glob("teacher-*.pt"))]
+    network, config = _fitted(arguments, teachers)
     torch.save(network.state_dict(), arguments.out / "network.pt")
     config.save(arguments.out / "network.json")
+    weights = _weigh(network, arguments)
+    (arguments.out / "weights.json").write_text(json.dumps(asdict(weights), indent=1) + "\n")
+
+
+def _fitted(
+    arguments: argparse.Namespace, teachers: Sequence[DecomposerNetwork]
+) -> tuple[DecomposerNetwork, NetworkConfig]:
+    learnt, _ = held_out_split(corpus(MODEL / "corpus/train"))
+    return fit(learnt, load_parts(MODEL / "corpus/parts"), arguments.base, _options(arguments), teachers)
+
+
+def _loaded(path: Path, layers: int, arguments: argparse.Namespace) -> DecomposerNetwork:
+    network, _ = from_base(arguments.base / "base.npz", layers=layers)
+    network.load_state_dict(torch.load(path, weights_only=True))
+    network.to("cuda" if torch.cuda.is_available() else "cpu").eval()
+    return network
+
+
+def _weigh(network: DecomposerNetwork, arguments: argparse.Namespace) -> Evidence:
+    """Fitted on prompts that the network never saw: the part held out, and the development set."""
+    _, held_out = held_out_split(corpus(MODEL / "corpus/train"))
+    of = reader(network, PromptTokenizer(arguments.base / "tokenizer.json"))
+    seen, developed = outcomes(held_out, of), outcomes(corpus(MODEL / "corpus/dev"), of)
+    weights = fit_weights([*seen, *developed])
+    for name, found in (("held out", seen), ("development", developed)):
+        for title, counts in (("plain", GUARD_AND_PAIR), ("fitted", weights)):
+            certainty, recall = best_recall(found, counts)
+            CONSOLE.print(f"{name}, {title}: recall {recall:.3f} at {RATE:.1%} observed, certainty {certainty:.1f}")
+    CONSOLE.print(weights)
+    return weights
 
 
 def export(arguments: argparse.Namespace) -> None:
@@ -77,6 +102,7 @@ def _options(arguments: argparse.Namespace) -> TrainOptions:
         steps=arguments.steps,
         batch=arguments.batch,
         layers=arguments.layers,
+        encoder_rate=arguments.rate_of_learning,
         workers=arguments.workers,
         seed=arguments.seed,
     )
@@ -91,7 +117,7 @@ def _write_thresholds(arguments: argparse.Namespace, certainty: float) -> None:
     (arguments.artefact / "thresholds.json").write_text(json.dumps(asdict(thresholds), indent=1) + "\n")
 
 
-STEPS = {"weigh": weigh, "train": train, "export": export, "calibrate": calibrate}
+STEPS = {"teach": teach, "train": train, "export": export, "calibrate": calibrate}
 
 
 def main() -> None:
@@ -104,7 +130,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=TrainOptions.steps, help="training steps (default %(default)s)")
     parser.add_argument("--batch", type=int, default=TrainOptions.batch)
     parser.add_argument("--layers", type=int, default=TrainOptions.layers, help="12, 6, 4 or 3 of the encoder's layers")
-    parser.add_argument("--teachers", type=int, default=3, help="networks whose mean the shipped one learns from")
+    parser.add_argument("--rate-of-learning", type=float, default=TrainOptions.encoder_rate, help="of the encoder")
     parser.add_argument("--workers", type=int, default=TrainOptions.workers, help="processes that draw examples")
     parser.add_argument("--seed", type=int, default=TrainOptions.seed)
     parser.add_argument("--rate", type=float, default=RATE, help="most dangerous cases among those that can go wrong")

@@ -9,7 +9,7 @@ from pathlib import Path
 from decomp_gauntlet.cases import Case, load
 
 MODEL = Path(__file__).parent.parent
-FOLDS = 5
+FOLDS = 10
 """The corpus is cut into so many parts; one stays unlearnt while recipes are compared and evidence is weighed."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,19 +35,19 @@ AVERAGED = 0.998
 class TrainOptions:
     """Hyper-parameters; the defaults made the shipped artefact."""
 
-    steps: int = 3500
-    batch: int = 128
+    steps: int = 5000
+    batch: int = 384
     layers: int = 12
     encoder_rate: float = 1.5e-4
-    head_rate: float = 5e-4
+    head_rate: float = 6e-4
     warmup: float = 0.06
     weight_decay: float = 0.01
     dropout: float = 0.1
-    blur: float = 0.15
+    blur: float = 0.1
     """Share of tokens that training hides."""
     dependence: float = 1.0
     """Weight of a dependent pair and of a prompt that must not fan out, against 1 for the others."""
-    consistency: float = 1.0
+    consistency: float = 0.5
     """Weight of agreement between a prompt and the same prompt typed in haste; takes half of each batch."""
     workers: int = 12
     seed: int = 1
@@ -103,7 +104,7 @@ class Logits:
 
 def logits_of(network: DecomposerNetwork, batch: Batch) -> Logits:
     """One forward pass; relation is independent (0 by definition), forward, backward."""
-    tags, parents, children, lengths, guard = (out.float() for out in network(batch.ids, batch.layout))
+    tags, parents, children, lengths, guard = network(batch.ids, batch.layout)
     forward = (means(batch.firsts, parents) * means(batch.seconds, children)).sum(-1)
     backward = (means(batch.seconds, parents) * means(batch.firsts, children)).sum(-1)
     relation = torch.stack([torch.zeros_like(forward), forward, backward], dim=-1)
@@ -158,10 +159,14 @@ def fit(
     options: TrainOptions,
     teachers: Sequence[DecomposerNetwork] = (),
 ) -> tuple[DecomposerNetwork, NetworkConfig]:
-    """Train on a pool of cases, with teachers against their mean as well; runs on the GPU where there is one."""
+    """Train on a pool of cases; runs on the GPU where there is one. With teachers, of the same depth, it starts from
+    the first one's weights and learns from their mean as well."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
+    torch.set_float32_matmul_precision("high")
     torch.manual_seed(options.seed)
     network, config = from_base(base / "base.npz", options.dropout, options.layers)
+    if teachers:
+        network.load_state_dict(teachers[0].state_dict())
     network.to(device).train()
     average = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(AVERAGED))
     optimizer, schedule = _optimizer(network, options)
@@ -171,17 +176,17 @@ def fit(
         num_workers=options.workers,
         prefetch_factor=4 if options.workers else None,
     )
+    begun = time.perf_counter()
     with Progress() as progress:
         bar = progress.add_task("training", total=options.steps)
         for step, drawn in zip(range(options.steps), loader, strict=False):
             batch = drawn.to(device)
-            with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
-                said = logits_of(network, _blurred(batch, options.blur))
-                parts_of_loss = losses(said, batch, options)
-                if teachers:
-                    with torch.no_grad():
-                        lessons = [logits_of(teacher, batch) for teacher in teachers]
-                    parts_of_loss["taught"] = taught(said, lessons, batch)
+            said = logits_of(network, _blurred(batch, options.blur))
+            parts_of_loss = losses(said, batch, options)
+            if teachers:
+                with torch.no_grad():
+                    lessons = [logits_of(teacher, batch) for teacher in teachers]
+                parts_of_loss["taught"] = taught(said, lessons, batch)
             _step(network, torch.stack(list(parts_of_loss.values())).sum(), optimizer)
             schedule.step()
             average.update_parameters(network)
@@ -189,7 +194,7 @@ def fit(
                 shown = " ".join(f"{name} {float(value):.3f}" for name, value in parts_of_loss.items())
                 progress.update(bar, completed=step, description=shown)
             if step % 500 == 0:
-                progress.console.print(f"step {step}: {shown}")
+                progress.console.print(f"step {step}, {time.perf_counter() - begun:.0f} s: {shown}")
     averaged: DecomposerNetwork = average.module
     return averaged.eval(), config
 
@@ -216,6 +221,7 @@ def _optimizer(
     optimizer = torch.optim.AdamW(
         [{"params": encoder, "lr": options.encoder_rate}, {"params": heads, "lr": options.head_rate}],
         weight_decay=options.weight_decay,
+        fused=torch.cuda.is_available(),
     )
     warm = options.warmup * options.steps
 
