@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
-from decomp_router.decompose.evidence import GUARD_AND_PAIR, Evidence
 from decomp_router.decompose.network import Network, OnnxNetwork
-from decomp_router.decompose.reading import Reading, Thresholds, probability, read, signs_of
+from decomp_router.decompose.reading import Reading, choose, probability, readings, signs_of
+from decomp_router.decompose.thresholds import Thresholds
 from decomp_router.decompose.tokens import Encoding, PromptTokenizer, context_of
 from decomp_router.decompose.windows import MAX_TOKENS, Window, windows
 from decomp_router.plan import Plan
@@ -58,18 +57,22 @@ class Decomposer:
 
     def read_anew(self, prompt: str, context: str = "") -> Reading:
         """The same as `read`, computed whether kept or not; `context` is the text that went before."""
+        return choose(self.readings(prompt, context), self.thresholds)
+
+    def readings(self, prompt: str, context: str = "") -> tuple[Reading, ...]:
+        """All plans that could be chosen, from the widest to the serial one."""
         looked = self.look(prompt, context)
         if looked is None:
-            return Reading(Plan.atomic(prompt), _refusal(prompt) or f"over {MAX_TOKENS} tokens")
+            return (Reading(Plan.atomic(prompt), _refusal(prompt) or f"over {MAX_TOKENS} tokens"),)
         encoding, found = looked
-        readings = [read(prompt, window.spans(encoding), window.scores, self.thresholds) for window in found]
-        if len(readings) == 1:
-            return readings[0]
+        seen = [readings(prompt, window.spans(encoding), window.scores, self.thresholds) for window in found]
+        if len(seen) == 1:
+            return seen[0]
         signs = [signs_of(window.scores, window.spans(encoding)) for window in found]
         joint = max(sign.joint for sign in signs)
         asks = [sign.asks for sign in signs]
-        agreed = _agreed(encoding, found, readings, asks) if joint < self.thresholds.joint else None
-        return agreed or Reading(Plan.atomic(prompt), "too long to be read at once, and its parts leave doubt")
+        agreed = _agreed(encoding, found, seen, asks) if joint < self.thresholds.joint else None
+        return agreed or (Reading(Plan.atomic(prompt), "too long to be read at once, and its parts leave doubt"),)
 
 
 def _refusal(prompt: str) -> str | None:
@@ -100,27 +103,21 @@ def is_unicode(text: str) -> bool:
 
 
 def _agreed(
-    encoding: Encoding, found: list[Window], readings: list[Reading], asks: list[frozenset[tuple[int, int]]]
-) -> Reading | None:
-    """The reading of a window that holds every ask, sure or not, if each other window finds just those inside it."""
+    encoding: Encoding, found: list[Window], seen: list[tuple[Reading, ...]], asks: list[frozenset[tuple[int, int]]]
+) -> tuple[Reading, ...] | None:
+    """The readings of a window that holds every ask, sure or not, if each other window finds just those inside it."""
     everywhere = frozenset().union(*asks)
     expected = [frozenset(ask for ask in everywhere if window.covers(ask, encoding)) for window in found]
     if asks != expected:
         return None
-    return next((reading for reading, mine in zip(readings, asks, strict=True) if mine == everywhere), None)
-
-
-def thresholds_of(item: dict[str, Any]) -> Thresholds:
-    """Thresholds as `thresholds.json` spells them."""
-    weights = Evidence(**item.pop("weights")) if "weights" in item else GUARD_AND_PAIR
-    return Thresholds(**item, weights=weights)
+    return next((mine for mine, inside in zip(seen, asks, strict=True) if inside == everywhere), None)
 
 
 def load(folder: Path | None = None, thresholds: Thresholds | None = None) -> Decomposer:
     """The shipped artefact, or one of the same layout, with its own thresholds or others. Raises ArtefactError."""
     root = folder or Path(str(files("decomp_router.decompose") / "artefact"))
     try:
-        sure = thresholds or thresholds_of(json.loads((root / "thresholds.json").read_text(encoding="utf-8")))
+        sure = thresholds or Thresholds.of(json.loads((root / "thresholds.json").read_text(encoding="utf-8")))
         return Decomposer(OnnxNetwork(root / "network.onnx"), PromptTokenizer(root / "tokenizer.json"), sure)
     except Exception as error:  # onnxruntime and tokenizers raise bare Exceptions of their own
         raise ArtefactError(

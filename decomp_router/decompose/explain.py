@@ -13,8 +13,9 @@ from decomp_router.decompose.decomposer import Decomposer
 from decomp_router.decompose.evidence import Evidence
 from decomp_router.decompose.labels import TAG_INDEX
 from decomp_router.decompose.network import Scores
-from decomp_router.decompose.reading import Reading, Thresholds, independence, pair_logits, probability, softmax
+from decomp_router.decompose.reading import Reading, independence, pair_logits, probability, softmax
 from decomp_router.decompose.segments import Segment, segments
+from decomp_router.decompose.thresholds import Thresholds
 from decomp_router.decompose.tokens import Encoding
 from decomp_router.decompose.windows import Window
 
@@ -70,9 +71,8 @@ def _evidence(reading: Reading, thresholds: Thresholds) -> Table:
             table.add_row(name, f"{mine[name]:.2f}", f"{counts[name]:.2f}", f"{mine[name] * counts[name]:.2f}")
         table.add_row("sum", "", "", f"{_weighed(reading.evidence, thresholds):.2f}")
     table.add_row("needed", "", "", f"{thresholds.certainty:.2f}")
-    table.caption = (
-        f"a pair is independent from {thresholds.independent:.2f} up, a constraint joint from {thresholds.joint:.2f} up"
-    )
+    levels = " or ".join(f"{level:.2f}" for level in thresholds.independent)
+    table.caption = f"a pair is independent from {levels} up, a constraint joint from {thresholds.joint:.2f} up"
     return table
 
 

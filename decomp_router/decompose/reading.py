@@ -2,37 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import networkx as nx
 import numpy as np
 import numpy.typing as npt
 
-from decomp_router.decompose.evidence import GUARD_AND_PAIR, Evidence
+from decomp_router.decompose.evidence import Evidence
 from decomp_router.decompose.labels import TAG_INDEX, role_of
 from decomp_router.decompose.network import Scores
 from decomp_router.decompose.segments import Doubles, Segment, segments
+from decomp_router.decompose.thresholds import Thresholds
 from decomp_router.plan import Clause, Plan, Subtask
 
 _SURELY_ASKED = 0.95
 """Mean probability of being sub-task text from which up a single ask is cut out of its prompt."""
-
-
-@dataclass(frozen=True)
-class Thresholds:
-    """How sure the network must be; kept with the artefact, whose card says how they were chosen."""
-
-    independent: float
-    """Probability from which up two sub-tasks need no order between them."""
-    joint: float
-    """Probability from which up a constraint binds all parts together."""
-    certainty: float
-    """Weighed evidence, in log-odds, from which up the prompt fans out at all."""
-    weights: Evidence = GUARD_AND_PAIR
-    """What each kind of evidence counts."""
-
-    def __post_init__(self) -> None:
-        assert all(0.0 <= value <= 1.0 for value in (self.independent, self.joint)), self
 
 
 @dataclass(frozen=True)
@@ -75,29 +60,53 @@ def log_odds(chance: float) -> float:
     return float(np.clip(np.log(chance + 1e-9) - np.log(1 - chance + 1e-9), -12.0, 12.0))
 
 
-def read(prompt: str, spans: npt.NDArray[np.int64], scores: Scores, thresholds: Thresholds) -> Reading:
-    """The plan of a prompt; `spans` [prompt tokens, 2] as in Encoding."""
+def readings(prompt: str, spans: npt.NDArray[np.int64], scores: Scores, thresholds: Thresholds) -> tuple[Reading, ...]:
+    """The plans of a prompt, from the widest to the one without any fan-out; `spans` [prompt tokens, 2] as in Encoding.
+
+    Each level of `thresholds.independent` gives one, where it changes anything: the stricter, the more edges.
+    """
     tags = softmax(scores.tags[1 : len(spans) + 1])
     found = segments(tags, spans) if len(spans) else []
     tasks = [s for s in found if s.tag == "task"]
     if len(tasks) < 2:
-        return Reading(_one_task(prompt, spans, found, tags), "one task")
+        return (Reading(_one_task(prompt, spans, found, tags), "one task"),)
     logits = pair_logits(scores, tasks)
-    edges, doubt = _edges(logits, thresholds.independent)
-    plan = _plan(prompt, spans, found, edges, scores)
-    if not plan.fans_out:
-        return Reading(plan, doubt or "no two sub-tasks are independent")
-    evidence = _evidence(scores, tags, found, plan, logits)
-    joint = probability(evidence.joint)
-    if joint >= thresholds.joint:
-        return Reading(chain(plan), f"a constraint on the whole answer ties the parts (p={joint:.2f})", evidence)
-    certainty = evidence.weighed(thresholds.weights)
-    if certainty < thresholds.certainty:
-        short = f"log-odds {certainty:.1f} of {thresholds.certainty:.1f}"
-        return Reading(chain(plan), f"not sure enough that any parts are independent ({short})", evidence)
-    return Reading(
-        plan, f"{plan.width} independent sub-tasks" if not doubt else f"width {plan.width}; {doubt}", evidence
-    )
+    joint = _joint(tags, found)
+    wide: list[Reading] = []
+    for level in thresholds.independent:
+        edges, doubt = _edges(logits, level)
+        plan = _plan(prompt, spans, found, edges, scores)
+        if not plan.fans_out:
+            serial = Reading(plan, doubt or "no two sub-tasks are independent")
+            break
+        evidence = _evidence(scores, tags, found, plan, logits)
+        if joint >= thresholds.joint:
+            return (Reading(chain(plan), f"a constraint on the whole answer ties the parts (p={joint:.2f})", evidence),)
+        reason = f"width {plan.width}; {doubt}" if doubt else f"{plan.width} independent sub-tasks"
+        if not wide or plan != wide[-1].plan:
+            wide.append(Reading(plan, reason, evidence))
+    else:
+        serial = Reading(chain(wide[-1].plan), "no two sub-tasks are surely independent")
+    return (*wide, replace(serial, evidence=wide[0].evidence) if wide else serial)
+
+
+def choose(found: Sequence[Reading], thresholds: Thresholds) -> Reading:
+    """The widest plan whose evidence suffices, else the serial one."""
+    *wide, serial = found
+    for reading in wide:
+        assert reading.evidence is not None, "a fan-out states its evidence"
+        if reading.evidence.weighed(thresholds.weights) >= thresholds.certainty:
+            return reading
+    if not wide:
+        return serial
+    best = max(r.evidence.weighed(thresholds.weights) for r in wide if r.evidence is not None)
+    short = f"log-odds {best:.1f} of {thresholds.certainty:.1f}"
+    return replace(serial, reason=f"not sure enough that any parts are independent ({short})")
+
+
+def read(prompt: str, spans: npt.NDArray[np.int64], scores: Scores, thresholds: Thresholds) -> Reading:
+    """The plan of a prompt."""
+    return choose(readings(prompt, spans, scores, thresholds), thresholds)
 
 
 def _evidence(scores: Scores, tags: Doubles, found: list[Segment], plan: Plan, logits: Doubles) -> Evidence:

@@ -50,7 +50,7 @@ def figures(seen: Sequence[Outcome], weights: Evidence) -> dict[str, float | Non
         "accuracy": round(total.accuracy, 4),
         "dropped": total.dropped,
         "span_f1": total.span_f1,
-        "edge_f1": summarise([o.free for o in seen]).edge_f1,
+        "edge_f1": total.edge_f1,
         "certainty": certainty,
     }
 
@@ -102,17 +102,6 @@ def judge(
         "development": figures(developed, GUARD_AND_PAIR) | pair_figures(network, dev, tokenizer),
         "development_fitted": figures(developed, weights),
         "weights": asdict(weights),
-        "outcomes": [
-            {
-                "id": o.free.case.id,
-                "evidence": asdict(o.evidence) if o.evidence else None,
-                "fans_out": o.free.predicted_fanout,
-                "dangerous": o.free.dangerous,
-                "expected": o.free.case.fanout_expected,
-                "class": o.free.predicted_cls,
-            }
-            for o in seen
-        ],
     }
 
 
@@ -146,7 +135,7 @@ def main() -> None:
             found |= judge(network, held, dev, tokenizer)
         target = arguments.out / f"ablation-{name.replace(' ', '-')}.json"
         target.write_text(json.dumps(found, indent=1) + "\n")
-        print(json.dumps({key: value for key, value in found.items() if key != "outcomes"}), flush=True)
+        print(json.dumps(found), flush=True)
 
 
 if __name__ == "__main__":

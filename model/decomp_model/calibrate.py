@@ -12,44 +12,50 @@ from decomp_gauntlet.cases import Case
 from decomp_gauntlet.report import at_most
 from decomp_gauntlet.score import CaseScore, score
 from decomp_router.decompose.evidence import Evidence
-from decomp_router.decompose.reading import Reading, Thresholds, chain
+from decomp_router.decompose.reading import Reading
+from decomp_router.decompose.thresholds import Thresholds
 
 RATE, CONFIDENCE = 0.005, 0.95
 """Bound on the rate of dangerous cases among those that can go wrong, and how surely it holds."""
 PATH = tuple(float(c) for c in np.arange(24.0, -12.0, -0.1).round(1))
 """Certainties in the order in which they are tested: from "never fans out" towards "always"."""
-FREE = Thresholds(independent=0.9, joint=0.3, certainty=float("-inf"))
-"""Fans out whatever the pairs allow; the two probabilities stay as they are on the whole path."""
+FREE = Thresholds(independent=(0.5, 0.7, 0.9, 0.97), joint=0.3, certainty=float("-inf"))
+"""Fans out whatever the pairs allow; levels and joint probability stay as they are on the whole path."""
 _RIDGE = 1.0
 _ROUNDS = 30
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One case, read by a decomposer that fans out whatever it can: with the fan-out and without."""
+    """One case: what each plan that could be chosen scores, from the widest on, and what the serial one does."""
 
-    free: CaseScore
-    linear: CaseScore
-    evidence: Evidence | None
+    wide: tuple[tuple[Evidence, CaseScore], ...]
+    serial: CaseScore
+
+    @property
+    def case(self) -> Case:
+        """The case."""
+        return self.serial.case
 
     def at(self, certainty: float, weights: Evidence) -> CaseScore:
         """What this case scores where so much certainty is asked for."""
-        asked = self.evidence is None or self.evidence.weighed(weights) >= certainty
-        return self.free if asked else self.linear
+        sure = (scored for evidence, scored in self.wide if evidence.weighed(weights) >= certainty)
+        return next(sure, self.serial)
 
 
-def outcomes(cases: Iterable[Case], read: Callable[[Case], Reading]) -> list[Outcome]:
-    """Each case read and scored; `read` must ask for no certainty (threshold minus infinity)."""
+def outcomes(cases: Iterable[Case], read: Callable[[Case], Sequence[Reading]]) -> list[Outcome]:
+    """Each case read and scored."""
     found = []
     for case in cases:
-        reading = read(case)
-        found.append(Outcome(score(case, reading.plan), score(case, chain(reading.plan)), reading.evidence))
+        *wide, serial = read(case)
+        scored = tuple((r.evidence, score(case, r.plan)) for r in wide if r.evidence is not None)
+        found.append(Outcome(scored, score(case, serial.plan)))
     return found
 
 
 def fit_weights(seen: Sequence[Outcome]) -> Evidence:
     """Logistic regression (ridge, Newton's method) of "not dangerous" on the evidence of all fan-outs."""
-    fanned = [(o.evidence, not o.free.dangerous) for o in seen if o.evidence and o.free.predicted_fanout]
+    fanned = [(evidence, not scored.dangerous) for o in seen for evidence, scored in o.wide]
     evidence = np.array([astuple(e) for e, _ in fanned])
     safe = np.array([float(fine) for _, fine in fanned])
     scale = np.maximum(evidence.std(axis=0), 1e-6)
@@ -74,7 +80,7 @@ def learn_then_test(
     p-value of "the rate is above the bound"; testing stops at the first that is not rejected, so the family-wise
     error is at most 1 - confidence.
     """
-    at_risk = [o for o in seen if o.free.case.can_go_wrong]
+    at_risk = [o for o in seen if o.case.can_go_wrong]
     chosen = None
     for certainty in PATH:
         dangerous = sum(bool(o.at(certainty, weights).dangerous) for o in at_risk)
@@ -87,8 +93,8 @@ def learn_then_test(
 def best_recall(seen: Sequence[Outcome], weights: Evidence, rate: float = RATE) -> tuple[float, float]:
     """(certainty, recall) of the most that can be fanned out at an observed rate within the bound; for comparing
     networks, where no promise is needed."""
-    at_risk = [o for o in seen if o.free.case.can_go_wrong]
-    expected = [o for o in seen if o.free.case.fanout_expected]
+    at_risk = [o for o in seen if o.case.can_go_wrong]
+    expected = [o for o in seen if o.case.fanout_expected]
     allowed = rate * len(at_risk)
     best = max(c for c in PATH)
     for certainty in PATH:
@@ -100,8 +106,8 @@ def best_recall(seen: Sequence[Outcome], weights: Evidence, rate: float = RATE) 
 
 def curve(seen: Sequence[Outcome], weights: Evidence) -> npt.NDArray[np.float64]:
     """[len(PATH), 3]: certainty, dangerous rate among the cases that can go wrong, recall."""
-    at_risk = [o for o in seen if o.free.case.can_go_wrong]
-    expected = [o for o in seen if o.free.case.fanout_expected]
+    at_risk = [o for o in seen if o.case.can_go_wrong]
+    expected = [o for o in seen if o.case.fanout_expected]
     return np.array(
         [
             [

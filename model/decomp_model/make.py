@@ -19,7 +19,7 @@ from decomp_model.splits import MODEL, corpus, held_out_split
 from decomp_model.train import TrainOptions, fit, reader
 from decomp_router.decompose import decomposer
 from decomp_router.decompose.evidence import GUARD_AND_PAIR, Evidence
-from decomp_router.decompose.tokens import PromptTokenizer
+from decomp_router.decompose.tokens import PromptTokenizer, context_of
 
 CONSOLE = Console()
 
@@ -86,7 +86,9 @@ def export(arguments: argparse.Namespace) -> None:
 def calibrate(arguments: argparse.Namespace) -> None:
     """The certainty a fan-out needs, by learn-then-test on the calibration split, with the artefact itself."""
     free = decomposer.load(arguments.artefact, FREE)
-    seen = outcomes(corpus(MODEL / "corpus/calibration"), lambda case: free.read(case.prompt, case.context))
+    seen = outcomes(
+        corpus(MODEL / "corpus/calibration"), lambda case: free.readings(case.prompt, context_of(case.context))
+    )
     weights = _weights(arguments)
     certainty = learn_then_test(seen, weights, arguments.rate)
     CONSOLE.print(f"certainty {certainty}: at most {arguments.rate:.1%} dangerous with {CONFIDENCE:.0%} confidence")

@@ -22,7 +22,7 @@ from decomp_model.calibrate import FREE
 from decomp_model.dataset import IGNORE, Batch, Example, collate, encode, means
 from decomp_model.network import DecomposerNetwork, NetworkConfig, from_base
 from decomp_router.decompose.network import Scores
-from decomp_router.decompose.reading import Reading, read
+from decomp_router.decompose.reading import Reading, readings
 from decomp_router.decompose.tokens import UNKNOWN, WINDOW, Encoding, PromptTokenizer, context_of
 from decomp_router.plan import Plan
 
@@ -240,13 +240,13 @@ def run(network: DecomposerNetwork, encoding: Encoding) -> Scores:
     return Scores(tags, parents, children, lengths, float(guard))
 
 
-def reader(network: DecomposerNetwork, tokenizer: PromptTokenizer) -> Callable[[Case], Reading]:
-    """Case to reading at float32, fanned out wherever it can be; a prompt longer than the window is one task."""
+def reader(network: DecomposerNetwork, tokenizer: PromptTokenizer) -> Callable[[Case], tuple[Reading, ...]]:
+    """Case to readings at float32; a prompt longer than the window is one task."""
 
-    def of(case: Case) -> Reading:
+    def of(case: Case) -> tuple[Reading, ...]:
         encoding = tokenizer.encode(case.prompt, context_of(case.context))
         if len(encoding.ids) > WINDOW:
-            return Reading(Plan.atomic(case.prompt), "too long")
-        return read(case.prompt, encoding.spans, run(network, encoding), FREE)
+            return (Reading(Plan.atomic(case.prompt), "too long"),)
+        return readings(case.prompt, encoding.spans, run(network, encoding), FREE)
 
     return of
