@@ -20,6 +20,10 @@ INDEPENDENT, FORWARD, BACKWARD = range(3)
 """Relation of an ordered pair (i, j), i before j in the text: none, j needs i, i needs j."""
 
 
+Span = tuple[int, int]
+Pair = tuple[Span, Span, int]
+
+
 @dataclass(frozen=True)
 class Example:
     """One case, encoded. Token ranges are positions in `ids` (end exclusive)."""
@@ -27,17 +31,17 @@ class Example:
     ids: list[int]
     layout: list[int]
     tags: list[int]
-    tasks: list[tuple[int, int]]
+    tasks: list[Span]
     lengths: list[int]
-    pairs: list[tuple[tuple[int, int], tuple[int, int], int]]
+    pairs: list[Pair]
+    """First those of labelled sub-tasks, then those that must never count as independent."""
+    labelled_pairs: int
     fans_out: bool
 
 
-def encode(
-    case: Case, tokenizer: PromptTokenizer, rng: random.Random | None = None, halve: bool = False
-) -> Example | None:
-    """A case for training; None if too long. With `rng` spans jitter, and, asked to halve, sub-tasks are split in two
-    for the pair head."""
+def encode(case: Case, tokenizer: PromptTokenizer, rng: random.Random | None = None) -> Example | None:
+    """A case for training; None if too long. With `rng` spans jitter, and what a tagger could mistake for sub-tasks
+    joins the pairs."""
     assert case.truth is not None
     encoding = tokenizer.encode(case.prompt, context_of(case.context))
     if len(encoding.ids) > WINDOW:
@@ -51,13 +55,16 @@ def encode(
     tasks = [_range(encoding, task) for task in truth.subtasks]
     for first, end in tasks:
         tags[first:end] = [TAG_INDEX["task-begin"], *[TAG_INDEX["task"]] * (end - first - 1)]
+    pairs = _pairs(truth, tasks, rng)
+    clauses = [_range(encoding, clause) for clause in truth.clauses]
     return Example(
         ids=encoding.ids.tolist(),
         layout=encoding.layout.tolist(),
         tags=tags,
         tasks=tasks,
         lengths=[task.length for task in truth.subtasks],
-        pairs=_pairs(truth, tasks, rng, halve),
+        pairs=pairs if rng is None else pairs + _mistaken(tasks, clauses, rng),
+        labelled_pairs=len(pairs),
         fans_out=truth.fans_out,
     )
 
@@ -69,9 +76,7 @@ def _range(encoding: Encoding, span: Subtask | Clause) -> tuple[int, int]:
     return int(hit[0]) + 1, int(hit[-1]) + 2
 
 
-def _pairs(
-    truth: Plan, tasks: list[tuple[int, int]], rng: random.Random | None, halve: bool
-) -> list[tuple[tuple[int, int], tuple[int, int], int]]:
+def _pairs(truth: Plan, tasks: list[Span], rng: random.Random | None) -> list[Pair]:
     ids = [task.id for task in truth.subtasks]
     pairs = []
     for i in range(len(ids)):
@@ -82,12 +87,31 @@ def _pairs(
             elif truth.closure.has_edge(ids[j], ids[i]):
                 relation = BACKWARD
             pairs.append((_jitter(tasks[i], rng), _jitter(tasks[j], rng), relation))
-    if rng is not None and halve:
-        pairs += [_halves(task, rng) for task in tasks if task[1] - task[0] >= 6 and rng.random() < 0.5]
     return pairs
 
 
-def _jitter(task: tuple[int, int], rng: random.Random | None) -> tuple[int, int]:
+def _mistaken(tasks: list[Span], clauses: list[Span], rng: random.Random) -> list[Pair]:
+    """Pieces that must never run apart, should the tagger take them for sub-tasks: halves of one, and other text
+    beside one."""
+    found = [_halves(task, rng) for task in tasks if task[1] - task[0] >= 6 and rng.random() < 0.25]
+    if clauses and rng.random() < 0.6:
+        stray, task = _part(rng.choice(clauses), rng), rng.choice(tasks)
+        if stray[1] - stray[0] >= 3:
+            found.append((min(stray, task), max(stray, task), FORWARD))
+    return found
+
+
+def _part(clause: Span, rng: random.Random) -> Span:
+    """The whole clause, or some 4 to 20 tokens of it."""
+    first, end = clause
+    length = rng.randint(4, 20)
+    if end - first <= length or rng.random() < 0.4:
+        return clause
+    start = rng.randrange(first, end - length)
+    return start, start + length
+
+
+def _jitter(task: Span, rng: random.Random | None) -> Span:
     """A span as a tagger with small errors would see it."""
     first, end = task
     if rng is None or end - first < 5:
@@ -95,8 +119,8 @@ def _jitter(task: tuple[int, int], rng: random.Random | None) -> tuple[int, int]
     return first + rng.choice((0, 0, 0, 1)), end - rng.choice((0, 0, 0, 1))
 
 
-def _halves(task: tuple[int, int], rng: random.Random) -> tuple[tuple[int, int], tuple[int, int], int]:
-    """Two pieces of one sub-task must never run apart, should the tagger cut it: the second needs the first."""
+def _halves(task: Span, rng: random.Random) -> Pair:
+    """Two pieces of one sub-task: the second needs the first."""
     first, end = task
     cut = rng.randrange(first + 3, end - 2)
     return (first, cut), (cut, end), FORWARD
@@ -115,6 +139,8 @@ class Batch:
     firsts: Tensor
     seconds: Tensor
     relations: Tensor
+    labelled: Tensor
+    """[pairs] bool: a pair of labelled sub-tasks."""
 
     def to(self, device: str) -> Batch:
         """The same on another device."""
@@ -129,7 +155,7 @@ def collate(examples: Sequence[Example]) -> Batch:
     def padded(rows: Sequence[list[int]], fill: int) -> Tensor:
         return torch.tensor([row + [fill] * (width - len(row)) for row in rows])
 
-    def flat(spans: Sequence[tuple[int, tuple[int, int]]]) -> Tensor:
+    def flat(spans: Sequence[tuple[int, Span]]) -> Tensor:
         return torch.tensor([[offset + first, offset + end] for offset, (first, end) in spans]).reshape(-1, 2)
 
     return Batch(
@@ -142,6 +168,7 @@ def collate(examples: Sequence[Example]) -> Batch:
         firsts=flat([(offset, first) for offset, first, _, _ in pairs]),
         seconds=flat([(offset, second) for offset, _, second, _ in pairs]),
         relations=torch.tensor([relation for *_, relation in pairs], dtype=torch.long),
+        labelled=torch.tensor([i < e.labelled_pairs for e in examples for i in range(len(e.pairs))], dtype=torch.bool),
     )
 
 

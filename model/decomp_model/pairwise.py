@@ -80,7 +80,7 @@ class DrawnPairs(IterableDataset[tuple[Tensor, Tensor, Tensor]]):
         info = get_worker_info()
         rng = random.Random(self._options.seed * 1000 + (info.id if info else 0))
         augmenter, tokenizer = Augmenter(self._cases, self._parts, rng), PromptTokenizer(self._tokenizer)
-        drawn = (encode(augmenter.draw(), tokenizer, rng, halve=True) for _ in itertools.count())
+        drawn = (encode(augmenter.draw(), tokenizer, rng) for _ in itertools.count())
         pairs = (pair for example in drawn if example is not None for pair in pairs_of(example))
         size = self._options.batch
         while True:

@@ -79,7 +79,7 @@ class DrawnBatches(IterableDataset[Batch]):
         augmenter = Augmenter(self._cases, self._parts, rng)
         tokenizer = PromptTokenizer(self._tokenizer)
         while True:
-            if (example := encode(augmenter.draw(), tokenizer, rng, halve=True)) is not None:
+            if (example := encode(augmenter.draw(), tokenizer, rng)) is not None:
                 yield (example,)
 
     def _twins(self, rng: random.Random) -> Iterator[tuple[Example, ...]]:
@@ -123,15 +123,15 @@ def losses(said: Logits, batch: Batch, options: TrainOptions) -> dict[str, Tenso
         "guard": F.binary_cross_entropy_with_logits(said.guard, batch.guard, by_guard),
     }
     if options.consistency:
-        found["twins"] = options.consistency * _disagreement(said)
+        found["twins"] = options.consistency * _disagreement(said, batch)
     return found
 
 
-def _disagreement(said: Logits) -> Tensor:
+def _disagreement(said: Logits, batch: Batch) -> Tensor:
     """Between the two halves of a batch of twins: how far guard and relations are apart (symmetric KL)."""
     first, second = said.guard.view(2, -1)
     guards = ((torch.sigmoid(first) - torch.sigmoid(second)) * (first - second)).mean()
-    a, b = F.log_softmax(said.relation, dim=-1).view(2, -1, 3)
+    a, b = F.log_softmax(said.relation[batch.labelled], dim=-1).view(2, -1, 3)
     return guards + ((a.exp() - b.exp()) * (a - b)).sum(-1).mean()
 
 
