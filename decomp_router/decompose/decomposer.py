@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from decomp_router.decompose.network import Network, OnnxNetwork
-from decomp_router.decompose.reading import Reading, choose, probability, readings, signs_of
+from decomp_router.decompose.reading import Reading, probability, read_freely, settle, signs_of
 from decomp_router.decompose.thresholds import Thresholds
 from decomp_router.decompose.tokens import Encoding, PromptTokenizer, context_of
 from decomp_router.decompose.windows import MAX_TOKENS, Window, windows
@@ -57,22 +57,22 @@ class Decomposer:
 
     def read_anew(self, prompt: str, context: str = "") -> Reading:
         """The same as `read`, computed whether kept or not; `context` is the text that went before."""
-        return choose(self.readings(prompt, context), self.thresholds)
+        return settle(self.read_freely(prompt, context), self.thresholds)
 
-    def readings(self, prompt: str, context: str = "") -> tuple[Reading, ...]:
-        """All plans that could be chosen, from the widest to the serial one."""
+    def read_freely(self, prompt: str, context: str = "") -> Reading:
+        """The plan as wide as it could be, however little certainty there is."""
         looked = self.look(prompt, context)
         if looked is None:
-            return (Reading(Plan.atomic(prompt), _refusal(prompt) or f"over {MAX_TOKENS} tokens"),)
+            return Reading(Plan.atomic(prompt), _refusal(prompt) or f"over {MAX_TOKENS} tokens")
         encoding, found = looked
-        seen = [readings(prompt, window.spans(encoding), window.scores, self.thresholds) for window in found]
-        if len(seen) == 1:
-            return seen[0]
+        readings = [read_freely(prompt, window.spans(encoding), window.scores, self.thresholds) for window in found]
+        if len(readings) == 1:
+            return readings[0]
         signs = [signs_of(window.scores, window.spans(encoding)) for window in found]
         joint = max(sign.joint for sign in signs)
         asks = [sign.asks for sign in signs]
-        agreed = _agreed(encoding, found, seen, asks) if joint < self.thresholds.joint else None
-        return agreed or (Reading(Plan.atomic(prompt), "too long to be read at once, and its parts leave doubt"),)
+        agreed = _agreed(encoding, found, readings, asks) if joint < self.thresholds.joint else None
+        return agreed or Reading(Plan.atomic(prompt), "too long to be read at once, and its parts leave doubt")
 
 
 def _refusal(prompt: str) -> str | None:
@@ -103,14 +103,14 @@ def is_unicode(text: str) -> bool:
 
 
 def _agreed(
-    encoding: Encoding, found: list[Window], seen: list[tuple[Reading, ...]], asks: list[frozenset[tuple[int, int]]]
-) -> tuple[Reading, ...] | None:
-    """The readings of a window that holds every ask, sure or not, if each other window finds just those inside it."""
+    encoding: Encoding, found: list[Window], readings: list[Reading], asks: list[frozenset[tuple[int, int]]]
+) -> Reading | None:
+    """The reading of a window that holds every ask, sure or not, if each other window finds just those inside it."""
     everywhere = frozenset().union(*asks)
     expected = [frozenset(ask for ask in everywhere if window.covers(ask, encoding)) for window in found]
     if asks != expected:
         return None
-    return next((mine for mine, inside in zip(seen, asks, strict=True) if inside == everywhere), None)
+    return next((reading for reading, mine in zip(readings, asks, strict=True) if mine == everywhere), None)
 
 
 def load(folder: Path | None = None, thresholds: Thresholds | None = None) -> Decomposer:

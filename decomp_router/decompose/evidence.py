@@ -1,4 +1,4 @@
-"""What speaks for and against a fan-out, in log-odds, and what each counts."""
+"""What speaks for a fan-out, in log-odds, and what each sign counts."""
 
 from __future__ import annotations
 
@@ -13,16 +13,6 @@ class Evidence:
     """The guard's logit that the prompt holds anything to run at the same time."""
     weakest: float = 0.0
     """Independence of the least independent pair among those that would run at the same time."""
-    joint: float = 0.0
-    """The strongest sign of a constraint on the whole answer."""
-    spans: float = 0.0
-    """How surely the least sure sub-task is one."""
-    begins: float = 0.0
-    """How surely the least sure sub-task begins where it does."""
-    elsewhere: float = 0.0
-    """The strongest sign of an ask outside all sub-tasks."""
-    tasks: float = 0.0
-    """How many sub-tasks there are (a count)."""
     bias: float = 1.0
     """Always 1 as evidence; its weight makes the weighed sum the log-odds that a fan-out is safe."""
 

@@ -71,8 +71,9 @@ def _evidence(reading: Reading, thresholds: Thresholds) -> Table:
             table.add_row(name, f"{mine[name]:.2f}", f"{counts[name]:.2f}", f"{mine[name] * counts[name]:.2f}")
         table.add_row("sum", "", "", f"{_weighed(reading.evidence, thresholds):.2f}")
     table.add_row("needed", "", "", f"{thresholds.certainty:.2f}")
-    levels = " or ".join(f"{level:.2f}" for level in thresholds.independent)
-    table.caption = f"a pair is independent from {levels} up, a constraint joint from {thresholds.joint:.2f} up"
+    table.caption = (
+        f"a pair is independent from {thresholds.independent:.2f} up, a constraint joint from {thresholds.joint:.2f} up"
+    )
     return table
 
 

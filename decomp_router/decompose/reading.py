@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import networkx as nx
@@ -16,6 +15,7 @@ from decomp_router.decompose.segments import Doubles, Segment, segments
 from decomp_router.decompose.thresholds import Thresholds
 from decomp_router.plan import Clause, Plan, Subtask
 
+_SENTENCE_ENDS = ".?!;:"
 _SURELY_ASKED = 0.95
 """Mean probability of being sub-task text from which up a single ask is cut out of its prompt."""
 
@@ -55,75 +55,40 @@ def probability(log_odds: float) -> float:
     return float(0.5 * (1.0 + np.tanh(0.5 * log_odds)))
 
 
-def log_odds(chance: float) -> float:
-    """The inverse of the logistic function; certainty ends at 12 either way."""
-    return float(np.clip(np.log(chance + 1e-9) - np.log(1 - chance + 1e-9), -12.0, 12.0))
-
-
-def readings(prompt: str, spans: npt.NDArray[np.int64], scores: Scores, thresholds: Thresholds) -> tuple[Reading, ...]:
-    """The plans of a prompt, from the widest to the one without any fan-out; `spans` [prompt tokens, 2] as in Encoding.
-
-    Each level of `thresholds.independent` gives one, where it changes anything: the stricter, the more edges.
-    """
+def read_freely(prompt: str, spans: npt.NDArray[np.int64], scores: Scores, thresholds: Thresholds) -> Reading:
+    """The plan of a prompt, as wide as its pairs and constraints allow; `spans` [prompt tokens, 2] as in Encoding."""
     tags = softmax(scores.tags[1 : len(spans) + 1])
     found = segments(tags, spans) if len(spans) else []
     tasks = [s for s in found if s.tag == "task"]
     if len(tasks) < 2:
-        return (Reading(_one_task(prompt, spans, found, tags), "one task"),)
+        return Reading(_one_task(prompt, spans, found, tags), "one task")
     logits = pair_logits(scores, tasks)
+    edges, doubt = _edges(logits, thresholds.independent)
+    plan = _plan(prompt, spans, found, edges, scores)
+    if not plan.fans_out:
+        return Reading(plan, doubt or "no two sub-tasks are independent")
+    evidence = Evidence(guard=scores.guard, weakest=_weakest(plan, logits))
     joint = _joint(tags, found)
-    wide: list[Reading] = []
-    for level in thresholds.independent:
-        edges, doubt = _edges(logits, level)
-        plan = _plan(prompt, spans, found, edges, scores)
-        if not plan.fans_out:
-            serial = Reading(plan, doubt or "no two sub-tasks are independent")
-            break
-        evidence = _evidence(scores, tags, found, plan, logits)
-        if joint >= thresholds.joint:
-            return (Reading(chain(plan), f"a constraint on the whole answer ties the parts (p={joint:.2f})", evidence),)
-        reason = f"width {plan.width}; {doubt}" if doubt else f"{plan.width} independent sub-tasks"
-        if not wide or plan != wide[-1].plan:
-            wide.append(Reading(plan, reason, evidence))
-    else:
-        serial = Reading(chain(wide[-1].plan), "no two sub-tasks are surely independent")
-    return (*wide, replace(serial, evidence=wide[0].evidence) if wide else serial)
+    if joint >= thresholds.joint:
+        return Reading(chain(plan), f"a constraint on the whole answer ties the parts (p={joint:.2f})", evidence)
+    return Reading(plan, f"width {plan.width}; {doubt}" if doubt else f"{plan.width} independent sub-tasks", evidence)
 
 
-def choose(found: Sequence[Reading], thresholds: Thresholds) -> Reading:
-    """The widest plan whose evidence suffices, else the serial one."""
-    *wide, serial = found
-    for reading in wide:
-        assert reading.evidence is not None, "a fan-out states its evidence"
-        if reading.evidence.weighed(thresholds.weights) >= thresholds.certainty:
-            return reading
-    if not wide:
-        return serial
-    best = max(r.evidence.weighed(thresholds.weights) for r in wide if r.evidence is not None)
-    short = f"log-odds {best:.1f} of {thresholds.certainty:.1f}"
-    return replace(serial, reason=f"not sure enough that any parts are independent ({short})")
+def settle(reading: Reading, thresholds: Thresholds) -> Reading:
+    """The same where its evidence suffices for a fan-out, else its sub-tasks one after the other."""
+    if reading.evidence is None or not reading.plan.fans_out:
+        return reading
+    certainty = reading.evidence.weighed(thresholds.weights)
+    if certainty >= thresholds.certainty:
+        return reading
+    short = f"log-odds {certainty:.1f} of {thresholds.certainty:.1f}"
+    reason = f"not sure enough that any parts are independent ({short})"
+    return Reading(chain(reading.plan), reason, reading.evidence)
 
 
 def read(prompt: str, spans: npt.NDArray[np.int64], scores: Scores, thresholds: Thresholds) -> Reading:
     """The plan of a prompt."""
-    return choose(readings(prompt, spans, scores, thresholds), thresholds)
-
-
-def _evidence(scores: Scores, tags: Doubles, found: list[Segment], plan: Plan, logits: Doubles) -> Evidence:
-    """All that bears on whether a plan may fan out."""
-    asked = tags[:, [TAG_INDEX["task-begin"], TAG_INDEX["task"]]].sum(axis=1)
-    tasks = [s for s in found if s.tag == "task"]
-    inside = [slice(s.first, s.last + 1) for s in tasks]
-    elsewhere = np.delete(asked, np.concatenate([np.arange(len(asked))[part] for part in inside]))
-    return Evidence(
-        guard=scores.guard,
-        weakest=_weakest(plan, logits),
-        joint=log_odds(_joint(tags, found)),
-        spans=min(log_odds(float(asked[part].mean())) for part in inside),
-        begins=min(log_odds(float(tags[s.first, TAG_INDEX["task-begin"]])) for s in tasks),
-        elsewhere=log_odds(float(elsewhere.max())) if len(elsewhere) else log_odds(0.0),
-        tasks=float(len(tasks)),
-    )
+    return settle(read_freely(prompt, spans, scores, thresholds), thresholds)
 
 
 def _one_task(prompt: str, spans: npt.NDArray[np.int64], found: list[Segment], tags: Doubles) -> Plan:
@@ -170,19 +135,36 @@ def _plan(
     scores: Scores,
 ) -> Plan:
     tasks = [s for s in found if s.tag == "task"]
+    ends = [_reach(prompt, spans, found, task) for task in tasks]
     ids = [f"t{i + 1}" for i in range(len(tasks))]
     graph = _acyclic(len(tasks), edges)
     subtasks = tuple(
         Subtask(
             id=ids[i],
             start=int(spans[task.first][0]),
-            end=int(spans[task.last][1]),
+            end=int(spans[ends[i]][1]),
             deps=tuple(ids[parent] for parent in sorted(graph.predecessors(i))),
             length=int(np.argmax(scores.lengths[task.first + 1 : task.last + 2].mean(0))),
         )
         for i, task in enumerate(tasks)
     )
-    return Plan(prompt, subtasks, _clauses(spans, found, ids))
+    covered = {place for task, end in zip(tasks, ends, strict=True) for place in range(task.first, end + 1)}
+    apart = [s for s in found if s.tag == "task" or s.first not in covered]
+    return Plan(prompt, subtasks, _clauses(spans, apart, ids))
+
+
+def _reach(prompt: str, spans: npt.NDArray[np.int64], found: list[Segment], task: Segment) -> int:
+    """The last token of an ask with its own conditions: background or a constraint on it that ends its sentence."""
+    last = task.last
+    tags = {place: s.tag for s in found for place in range(s.first, s.last + 1)}
+    for place in range(task.last + 1, len(spans)):
+        tag = tags.get(place)
+        ends = "\n" in prompt[spans[place - 1][1] : spans[place][0]] or prompt[spans[place][0]] in _SENTENCE_ENDS
+        if ends or tag not in (None, "context", "constraint-one"):
+            break
+        if tag is not None:
+            last = place
+    return last
 
 
 def _acyclic(count: int, edges: list[tuple[int, int]]) -> nx.DiGraph:

@@ -12,9 +12,8 @@ from decomp_router.decompose.evidence import GUARD_AND_PAIR, Evidence
 class Thresholds:
     """Kept with the artefact, whose card says how they were chosen."""
 
-    independent: tuple[float, ...]
-    """Probabilities from which up two sub-tasks need no order between them, rising: where the evidence for the widest
-    plan does not suffice, a stricter one puts doubtful pairs in order and may save the rest."""
+    independent: float
+    """Probability from which up two sub-tasks need no order between them."""
     joint: float
     """Probability from which up a constraint binds all parts together."""
     certainty: float
@@ -23,12 +22,10 @@ class Thresholds:
     """What each kind of evidence counts."""
 
     def __post_init__(self) -> None:
-        assert all(0.0 <= value <= 1.0 for value in (*self.independent, self.joint)), self
-        assert self.independent, "at least one level of independence"
-        assert list(self.independent) == sorted(self.independent), "levels of independence rise"
+        assert all(0.0 <= value <= 1.0 for value in (self.independent, self.joint)), self
 
     @classmethod
     def of(cls, item: dict[str, Any]) -> Thresholds:
         """As `thresholds.json` spells them."""
         weights = Evidence(**item["weights"]) if "weights" in item else GUARD_AND_PAIR
-        return cls(tuple(item["independent"]), item["joint"], item["certainty"], weights)
+        return cls(item["independent"], item["joint"], item["certainty"], weights)

@@ -12,50 +12,50 @@ from decomp_gauntlet.cases import Case
 from decomp_gauntlet.report import at_most
 from decomp_gauntlet.score import CaseScore, score
 from decomp_router.decompose.evidence import Evidence
-from decomp_router.decompose.reading import Reading
+from decomp_router.decompose.reading import Reading, chain
 from decomp_router.decompose.thresholds import Thresholds
 
 RATE, CONFIDENCE = 0.005, 0.95
 """Bound on the rate of dangerous cases among those that can go wrong, and how surely it holds."""
 PATH = tuple(float(c) for c in np.arange(24.0, -12.0, -0.1).round(1))
 """Certainties in the order in which they are tested: from "never fans out" towards "always"."""
-FREE = Thresholds(independent=(0.5, 0.7, 0.9, 0.97), joint=0.3, certainty=float("-inf"))
-"""Fans out whatever the pairs allow; levels and joint probability stay as they are on the whole path."""
+FREE = Thresholds(independent=0.9, joint=0.3, certainty=float("-inf"))
+"""Fans out whatever the pairs allow; the two probabilities stay as they are on the whole path."""
 _RIDGE = 1.0
 _ROUNDS = 30
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One case: what each plan that could be chosen scores, from the widest on, and what the serial one does."""
+    """One case, read as widely as could be, and with its sub-tasks one after the other."""
 
-    wide: tuple[tuple[Evidence, CaseScore], ...]
-    serial: CaseScore
+    free: CaseScore
+    linear: CaseScore
+    evidence: Evidence | None
 
     @property
     def case(self) -> Case:
         """The case."""
-        return self.serial.case
+        return self.free.case
 
     def at(self, certainty: float, weights: Evidence) -> CaseScore:
         """What this case scores where so much certainty is asked for."""
-        sure = (scored for evidence, scored in self.wide if evidence.weighed(weights) >= certainty)
-        return next(sure, self.serial)
+        asked = self.evidence is None or self.evidence.weighed(weights) >= certainty
+        return self.free if asked else self.linear
 
 
-def outcomes(cases: Iterable[Case], read: Callable[[Case], Sequence[Reading]]) -> list[Outcome]:
+def outcomes(cases: Iterable[Case], read_freely: Callable[[Case], Reading]) -> list[Outcome]:
     """Each case read and scored."""
     found = []
     for case in cases:
-        *wide, serial = read(case)
-        scored = tuple((r.evidence, score(case, r.plan)) for r in wide if r.evidence is not None)
-        found.append(Outcome(scored, score(case, serial.plan)))
+        reading = read_freely(case)
+        found.append(Outcome(score(case, reading.plan), score(case, chain(reading.plan)), reading.evidence))
     return found
 
 
 def fit_weights(seen: Sequence[Outcome]) -> Evidence:
     """Logistic regression (ridge, Newton's method) of "not dangerous" on the evidence of all fan-outs."""
-    fanned = [(evidence, not scored.dangerous) for o in seen for evidence, scored in o.wide]
+    fanned = [(o.evidence, not o.free.dangerous) for o in seen if o.evidence and o.free.predicted_fanout]
     evidence = np.array([astuple(e) for e, _ in fanned])
     safe = np.array([float(fine) for _, fine in fanned])
     scale = np.maximum(evidence.std(axis=0), 1e-6)

@@ -87,7 +87,7 @@ def calibrate(arguments: argparse.Namespace) -> None:
     """The certainty a fan-out needs, by learn-then-test on the calibration split, with the artefact itself."""
     free = decomposer.load(arguments.artefact, FREE)
     seen = outcomes(
-        corpus(MODEL / "corpus/calibration"), lambda case: free.readings(case.prompt, context_of(case.context))
+        corpus(MODEL / "corpus/calibration"), lambda case: free.read_freely(case.prompt, context_of(case.context))
     )
     weights = _weights(arguments)
     certainty = learn_then_test(seen, weights, arguments.rate)

@@ -105,7 +105,8 @@ def fit_pairwise(cases: Sequence[Case], parts: dict[str, Parts], base: Path, opt
     loader = DataLoader(drawn, batch_size=None, num_workers=options.workers)
     for _, batch in zip(range(options.steps), loader, strict=False):
         ids, layout, relations = (tensor.to(device) for tensor in batch)
-        loss = F.cross_entropy(network(ids, layout), relations)
+        with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
+            loss = F.cross_entropy(network(ids, layout).float(), relations)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)

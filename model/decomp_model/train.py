@@ -22,7 +22,7 @@ from decomp_model.calibrate import FREE
 from decomp_model.dataset import IGNORE, Batch, Example, collate, encode, means
 from decomp_model.network import DecomposerNetwork, NetworkConfig, from_base
 from decomp_router.decompose.network import Scores
-from decomp_router.decompose.reading import Reading, readings
+from decomp_router.decompose.reading import Reading, read_freely
 from decomp_router.decompose.tokens import UNKNOWN, WINDOW, Encoding, PromptTokenizer, context_of
 from decomp_router.plan import Plan
 
@@ -36,9 +36,9 @@ class TrainOptions:
     """Hyper-parameters; the defaults made the shipped artefact."""
 
     steps: int = 5000
-    batch: int = 384
+    batch: int = 256
     layers: int = 12
-    encoder_rate: float = 1.5e-4
+    encoder_rate: float = 1.7e-4
     head_rate: float = 6e-4
     warmup: float = 0.06
     weight_decay: float = 0.01
@@ -104,7 +104,7 @@ class Logits:
 
 def logits_of(network: DecomposerNetwork, batch: Batch) -> Logits:
     """One forward pass; relation is independent (0 by definition), forward, backward."""
-    tags, parents, children, lengths, guard = network(batch.ids, batch.layout)
+    tags, parents, children, lengths, guard = (out.float() for out in network(batch.ids, batch.layout))
     forward = (means(batch.firsts, parents) * means(batch.seconds, children)).sum(-1)
     backward = (means(batch.seconds, parents) * means(batch.firsts, children)).sum(-1)
     relation = torch.stack([torch.zeros_like(forward), forward, backward], dim=-1)
@@ -162,7 +162,6 @@ def fit(
     """Train on a pool of cases; runs on the GPU where there is one. With teachers, of the same depth, it starts from
     the first one's weights and learns from their mean as well."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    torch.set_float32_matmul_precision("high")
     torch.manual_seed(options.seed)
     network, config = from_base(base / "base.npz", options.dropout, options.layers)
     if teachers:
@@ -181,12 +180,13 @@ def fit(
         bar = progress.add_task("training", total=options.steps)
         for step, drawn in zip(range(options.steps), loader, strict=False):
             batch = drawn.to(device)
-            said = logits_of(network, _blurred(batch, options.blur))
-            parts_of_loss = losses(said, batch, options)
-            if teachers:
-                with torch.no_grad():
-                    lessons = [logits_of(teacher, batch) for teacher in teachers]
-                parts_of_loss["taught"] = taught(said, lessons, batch)
+            with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
+                said = logits_of(network, _blurred(batch, options.blur))
+                parts_of_loss = losses(said, batch, options)
+                if teachers:
+                    with torch.no_grad():
+                        lessons = [logits_of(teacher, batch) for teacher in teachers]
+                    parts_of_loss["taught"] = taught(said, lessons, batch)
             _step(network, torch.stack(list(parts_of_loss.values())).sum(), optimizer)
             schedule.step()
             average.update_parameters(network)
@@ -221,7 +221,6 @@ def _optimizer(
     optimizer = torch.optim.AdamW(
         [{"params": encoder, "lr": options.encoder_rate}, {"params": heads, "lr": options.head_rate}],
         weight_decay=options.weight_decay,
-        fused=torch.cuda.is_available(),
     )
     warm = options.warmup * options.steps
 
@@ -240,13 +239,13 @@ def run(network: DecomposerNetwork, encoding: Encoding) -> Scores:
     return Scores(tags, parents, children, lengths, float(guard))
 
 
-def reader(network: DecomposerNetwork, tokenizer: PromptTokenizer) -> Callable[[Case], tuple[Reading, ...]]:
-    """Case to readings at float32; a prompt longer than the window is one task."""
+def reader(network: DecomposerNetwork, tokenizer: PromptTokenizer) -> Callable[[Case], Reading]:
+    """Case to reading at float32, as wide as could be; a prompt longer than the window is one task."""
 
-    def of(case: Case) -> tuple[Reading, ...]:
+    def of(case: Case) -> Reading:
         encoding = tokenizer.encode(case.prompt, context_of(case.context))
         if len(encoding.ids) > WINDOW:
-            return (Reading(Plan.atomic(case.prompt), "too long"),)
-        return readings(case.prompt, encoding.spans, run(network, encoding), FREE)
+            return Reading(Plan.atomic(case.prompt), "too long")
+        return read_freely(case.prompt, encoding.spans, run(network, encoding), FREE)
 
     return of

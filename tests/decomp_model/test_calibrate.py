@@ -27,8 +27,9 @@ SPLIT = Plan("one two", (Subtask("a", 0, 3), Subtask("b", 4, 7)))
 def outcome(dependent: bool, certainty: float | None) -> Outcome:
     """A case that would be split from a certainty down; None: never."""
     found = case(dependent)
-    wide = () if certainty is None else ((Evidence(guard=certainty), score(found, SPLIT)),)
-    return Outcome(wide, score(found, chain(SPLIT)))
+    evidence = None if certainty is None else Evidence(guard=certainty)
+    free = SPLIT if certainty is not None else chain(SPLIT)
+    return Outcome(score(found, free), score(found, chain(SPLIT)), evidence)
 
 
 SERIAL = [outcome(True, None)] * 1000
@@ -69,24 +70,15 @@ def test_evidence_that_tells_nothing_gets_no_weight() -> None:
         dependent = rng.random() < 0.5
         found = outcome(dependent, 0.0)
         evidence = Evidence(guard=rng.gauss(-2 if dependent else 2, 1), weakest=rng.gauss(0, 1))
-        seen.append(Outcome(((evidence, found.wide[0][1]),), found.serial))
+        seen.append(Outcome(found.free, found.linear, evidence))
     weights = fit_weights(seen)
     assert weights.guard > 1
     assert abs(weights.weakest) < 0.5
-    assert weights.joint == 0.0
 
 
-def test_outcomes_hold_every_plan_that_could_be_chosen() -> None:
-    wide = Reading(SPLIT, "", Evidence(guard=1.0))
-    (found,) = outcomes([case(True)], lambda _: (wide, Reading(chain(SPLIT), "")))
-    ((evidence, scored),) = found.wide
-    assert scored.dangerous
-    assert evidence == Evidence(guard=1.0)
-    assert not found.serial.dangerous
-
-
-def test_the_widest_plan_that_is_sure_enough_counts() -> None:
-    found = Outcome(((Evidence(guard=1.0), score(case(True), SPLIT)), *outcome(False, 3.0).wide), SERIAL[0].serial)
-    assert found.at(0.5, GUARD_AND_PAIR) is found.wide[0][1]
-    assert found.at(2.0, GUARD_AND_PAIR) is found.wide[1][1]
-    assert found.at(4.0, GUARD_AND_PAIR) is found.serial
+def test_outcomes_hold_the_fan_out_and_its_chain() -> None:
+    reading = Reading(SPLIT, "", Evidence(guard=1.0))
+    (found,) = outcomes([case(True)], lambda _: reading)
+    assert found.free.dangerous
+    assert not found.linear.dangerous
+    assert found.evidence == Evidence(guard=1.0)

@@ -15,7 +15,7 @@ from decomp_router.decompose.thresholds import Thresholds
 from decomp_router.plan import Plan
 from tests.decomp_router.decompose.scripted import SURE, scores, word_spans
 
-THRESHOLDS = Thresholds(independent=(0.9,), joint=0.3, certainty=8.0)
+THRESHOLDS = Thresholds(independent=0.9, joint=0.3, certainty=8.0)
 PROMPT = "sum up A , do B , compare them please"
 
 
@@ -69,7 +69,19 @@ def test_a_constraint_on_each_part_does_not() -> None:
 
 
 def test_a_constraint_binds_the_task_before_it() -> None:
-    assert reading("Btt.Bt.111").plan.clauses[0].target == "t2"
+    prompt = "sum up A . do B : use few words"
+    found = read(prompt, word_spans(prompt), scores("Btt.Bt.111"), THRESHOLDS)
+    assert [(prompt[c.start : c.end], c.target) for c in found.plan.clauses] == [("use few words", "t2")]
+
+
+def test_an_ask_holds_its_own_conditions_to_the_end_of_its_sentence() -> None:
+    """An ask cut off before "given that my dad is 81" once left its condition, and half of its words, outside."""
+    prompt = "sum up A , do B since it rains ."
+    found = read(prompt, word_spans(prompt), scores("Btt.Btccc."), THRESHOLDS)
+    assert list(shape(found.plan)) == ["sum up A", "do B since it rains"]
+    assert found.plan.clauses == ()
+    after = read(prompt, word_spans(prompt), scores("Btt.Btddd."), THRESHOLDS)
+    assert list(shape(after.plan)) == ["sum up A", "do B"]
 
 
 def test_a_doubtful_guard_serialises() -> None:
@@ -108,26 +120,10 @@ def test_a_chain_keeps_every_edge() -> None:
     assert ordered.closure.has_edge("t3", "t1")
 
 
-def test_where_the_widest_plan_is_too_doubtful_a_stricter_one_saves_the_rest() -> None:
-    """One doubtful pair of three sub-tasks once made the whole prompt serial."""
-    levels = Thresholds(independent=(0.5, 0.9), joint=0.3, certainty=8.0)
-    needs = {(0, 1): -1.5}  # p(independent) = 0.82
-    found = read(PROMPT, word_spans(PROMPT), scores("Btt.Bt.Bt.", needs, guard=6.0), levels)
-    assert shape(found.plan) == {"sum up A": (), "do B": ("t1",), "compare them": ()}
-    alone = read(PROMPT, word_spans(PROMPT), scores("Btt.Bt.Bt.", needs, guard=7.0), levels)
-    assert alone.plan.width == 3
-
-
-@pytest.mark.parametrize("levels", [(), (0.9, 0.5), (0.5, 1.2)])
-def test_levels_are_rising_probabilities(levels: tuple[float, ...]) -> None:
-    with pytest.raises(AssertionError):
-        Thresholds(independent=levels, joint=0.5, certainty=0.0)
-
-
 @pytest.mark.parametrize("value", [-0.1, 1.1])
 def test_thresholds_are_probabilities(value: float) -> None:
     with pytest.raises(AssertionError):
-        Thresholds(independent=(value,), joint=0.5, certainty=0.0)
+        Thresholds(independent=value, joint=0.5, certainty=0.0)
 
 
 LOGITS = st.floats(-80, 80)
@@ -148,7 +144,7 @@ def test_whatever_the_scores_the_plan_holds_and_concurrency_was_earned(
         for j, b in enumerate(plan.subtasks[i + 1 :], i + 1):
             if plan.concurrent(a.id, b.id):
                 forward, backward = needs.get((i, j), -SURE), needs.get((j, i), -SURE)
-                assert 1 / (1 + math.exp(forward) + math.exp(backward)) >= THRESHOLDS.independent[0] - 1e-6
+                assert 1 / (1 + math.exp(forward) + math.exp(backward)) >= THRESHOLDS.independent - 1e-6
                 assert guard - math.log(math.exp(forward) + math.exp(backward)) >= THRESHOLDS.certainty - 1e-4
 
 

@@ -44,7 +44,7 @@ class LetterNetwork:
 
 def reading(letters: str, blind: frozenset[int] = frozenset()) -> tuple[Reading, LetterNetwork]:
     network = LetterNetwork(letters, blind)
-    thresholds = Thresholds(independent=(0.9,), joint=0.3, certainty=8.0)
+    thresholds = Thresholds(independent=0.9, joint=0.3, certainty=8.0)
     decomposer = Decomposer(network, WordTokenizer(), thresholds)  # type: ignore[arg-type]
     return decomposer.read("word " * len(letters)), network
 
@@ -91,7 +91,7 @@ def test_a_joint_constraint_far_from_the_asks_serialises() -> None:
 
 def test_a_short_prompt_is_read_once_and_kept() -> None:
     network = LetterNetwork(ASKS)
-    decomposer = Decomposer(network, WordTokenizer(), Thresholds((0.9,), 0.3, 8.0))  # type: ignore[arg-type]
+    decomposer = Decomposer(network, WordTokenizer(), Thresholds(0.9, 0.3, 8.0))  # type: ignore[arg-type]
     prompt = "word " * len(ASKS)
     assert decomposer.read(prompt) is decomposer.read(prompt)
     assert len(network.asked) == 1
