@@ -29,8 +29,8 @@ test: setup ## all tests
 demo: setup ## engine + router + two prompts, from nothing
 	$(BIN)/decomp-router demo
 
-gauntlet: setup ## score the shipped decomposer on the development set
-	$(BIN)/decomp-router gauntlet run model/corpus/dev
+gauntlet: setup ## score the shipped decomposer on the shipped sets
+	$(BIN)/decomp-router gauntlet run
 
 clean: ## remove what was made
 	rm -rf .venv .cache

@@ -25,8 +25,8 @@ from decomp_router.proxy.engine import running_engine
 
 TOKENS = 360
 INDEPENDENT = (
-    "Explain in detail how the tides work, write a story about a fox who learns to swim, "
-    "and describe step by step how a refrigerator keeps food cold."
+    "Explain in detail how the tides work. Write a story about a fox who learns to swim. "
+    "Describe step by step how a refrigerator keeps food cold."
 )
 
 

@@ -10,6 +10,8 @@ ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "docs/results"
 BEGIN, END = "<!-- figures: made by bench/readme.py -->", "<!-- end of figures -->"
 SETS = {"test": "test set", "adversarial": "adversarial sets", "development": "development set"}
+FEWEST = 20
+"""A language or class of fewer cases gets no row of its own."""
 
 
 def pages() -> dict[Path, str]:
@@ -32,13 +34,39 @@ def _card() -> list[str]:
         report = _load(f"gauntlet-{name}.json")
         lines.append(_card_row(f"**{title}**", report["total"]))
         lines += [
-            _card_row(kind, total) for group in ("language", "class") for kind, total in report["groups"][group].items()
+            _card_row(kind, total)
+            for group in ("language", "class")
+            for kind, total in report["groups"][group].items()
+            if total["cases"] >= FEWEST
         ]
     for name in ("test", "adversarial"):
         title = f"{SETS[name]}, the artefact before, at the freeze"
         lines.append(_card_row(title, _load(f"gauntlet-{name}-freeze.json")["total"]))
     lines.append(_card_row("2,000 variants of the test set", _load("gauntlet-variants.json")["total"]))
-    return [*lines, "", *_lengths(), "", *_calibration(), "", *_latency(), "", *_agreement(), "", *_ablation()]
+    return [
+        *lines,
+        "",
+        _turned(),
+        "",
+        *_lengths(),
+        "",
+        *_calibration(),
+        "",
+        *_latency(),
+        "",
+        *_agreement(),
+        "",
+        *_ablation(),
+    ]
+
+
+def _turned() -> str:
+    """Variants that are dangerous though their prompt as written is not."""
+    known = {case["id"] for case in _load("gauntlet-test.json")["cases"] if case["dangerous"]}
+    cases = _load("gauntlet-variants.json")["cases"]
+    turned = sum(bool(case["dangerous"]) and case["id"].partition("~")[0] not in known for case in cases)
+    share = f"{turned} ({turned / len(cases):.2%})"
+    return f"Of the {len(cases):,} variants, {share} turn dangerous though their prompt is not."
 
 
 def _card_row(title: str, total: dict[str, Any]) -> str:
@@ -105,14 +133,15 @@ def _agreement() -> list[str]:
 
 def _ablation() -> list[str]:
     lines = [
-        "| variant | learnt from | recall at 0.5% dangerous, development | accuracy there | pair AUC | span F1 |",
-        "|---|---|---|---|---|---|",
+        "| variant | learnt from | judged on | recall at 0.5% dangerous | accuracy there | pair AUC | span F1 |",
+        "|---|---|---|---|---|---|---|",
     ]
     for row in _load("ablation.json"):
         recall = f"{row['recall']:.1%} | {row['accuracy']:.1%}" if "recall" in row else "- | -"
         spans = f"{row['span_f1']:.3f}" if "span_f1" in row else "-"
         lines.append(
-            f"| {row['variant']} | {row['learnt']} prompts, {row['steps']} steps | {recall} "
+            f"| {row['variant']} | {row['learnt']} prompts, {row['steps']} steps "
+            f"| {row['development']} prompts | {recall} "
             f"| {row['pair_auc']:.4f} | {spans} |"
         )
     return lines
@@ -129,8 +158,9 @@ def _gauntlet() -> list[str]:
         dangerous = f"{total['dangerous']} ({total['dangerous_rate']:.1%}) | {total['dangerous_upper']:.1%}"
         right = f"{total['accuracy']:.1%} | {dangerous} | {total['recall']:.1%}"
         lines.append(f"| {title}, {total['cases']} | {right} | {never['accuracy']:.1%} |")
-    milliseconds = _load("gauntlet-development.json")["milliseconds"]
-    return [*lines, "", f"One pass takes {milliseconds['median']:.0f} ms (median) on one thread of a shared CPU."]
+    rows, machine = _load("latency.json")["rows"], _load("latency.json")["machine"]
+    times = ", ".join(f"{row['decompose_ms']:.0f} ms for {row['tokens']} tokens" for row in rows)
+    return [*lines, "", f"A whole decomposition takes {times}, on one thread ({machine['cpu']})."]
 
 
 def _fanout() -> list[str]:

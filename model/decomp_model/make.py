@@ -13,7 +13,7 @@ from rich.console import Console
 
 from decomp_gauntlet.report import Report, terminal_table
 from decomp_model.augment import load_parts
-from decomp_model.calibrate import CONFIDENCE, FREE, RATE, best_recall, fit_weights, learn_then_test, outcomes
+from decomp_model.calibrate import CONFIDENCE, FREE, RATE, best_recall, curve, fit_weights, learn_then_test, outcomes
 from decomp_model.network import DecomposerNetwork, NetworkConfig, from_base
 from decomp_model.splits import MODEL, corpus, held_out_split
 from decomp_model.train import TrainOptions, fit, reader
@@ -22,6 +22,7 @@ from decomp_router.decompose.evidence import GUARD_AND_PAIR, Evidence
 from decomp_router.decompose.tokens import PromptTokenizer, context_of
 
 CONSOLE = Console()
+RESULT = MODEL.parent / "docs/results/calibration.json"
 
 
 def teach(arguments: argparse.Namespace) -> None:
@@ -95,8 +96,13 @@ def calibrate(arguments: argparse.Namespace) -> None:
     if certainty is None:
         raise SystemExit("no certainty keeps the rate: the calibration split is too small, or the network too weak")
     _write_thresholds(arguments, certainty)
-    at = tuple(outcome.at(certainty, weights) for outcome in seen)
-    CONSOLE.print(terminal_table(Report("calibration split", at, {}, ())))
+    report = Report("calibration split", tuple(outcome.at(certainty, weights) for outcome in seen), {}, ())
+    CONSOLE.print(terminal_table(report))
+    total = report.total
+    written = {"cases": total.cases, "at_risk": total.at_risk, "dangerous": total.dangerous, "recall": total.recall}
+    written |= {"accuracy": total.accuracy, "certainty": certainty, "rate": arguments.rate, "confidence": CONFIDENCE}
+    written["curve"] = curve(seen, weights).round(5).tolist()
+    RESULT.write_text(json.dumps(written) + "\n")
 
 
 def _options(arguments: argparse.Namespace) -> TrainOptions:
