@@ -19,8 +19,9 @@ from tests.decomp_router.fakes import openai_client
 from tests.engine.harness import DATA, open_tiny
 
 THREE_TASKS = (
-    "Explain in detail how the tides work. Write a story about a fox who learns to swim. "
-    "Describe step by step how a refrigerator keeps food cold."
+    "1. Explain in detail how the tides work.\n"
+    "2. Tell me what a vaccine is.\n"
+    "3. Describe step by step how a refrigerator keeps food cold."
 )
 TOKENS = 680
 """Enough for what the three parts promise, so that the gate does not mind."""
