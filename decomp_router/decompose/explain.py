@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+import numpy as np
 from rich.box import SIMPLE
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
 from decomp_router.decompose.decomposer import Decomposer
-from decomp_router.decompose.evidence import Evidence
 from decomp_router.decompose.labels import TAG_INDEX
 from decomp_router.decompose.network import Scores
 from decomp_router.decompose.reading import Reading, independence, pair_logits, probability, softmax
@@ -55,8 +55,8 @@ def _pairs(scores: Scores, tasks: list[Segment]) -> list[Table]:
     for i in range(len(tasks)):
         for j in range(i + 1, len(tasks)):
             free = independence(logits[i, j], logits[j, i])
-            shares = [probability(free), *(probability(free) * float(2.718281828**min(x, 50.0))
-                                           for x in (logits[i, j], logits[j, i]))]  # fmt: skip
+            needs = [np.exp(min(float(logit), 50.0)) for logit in (logits[i, j], logits[j, i])]
+            shares = [probability(free) * odds for odds in (1.0, *needs)]
             table.add_row(f"t{i + 1}, t{j + 1}", *(f"{share:.4f}" for share in shares))
     return [table]
 
@@ -69,16 +69,12 @@ def _evidence(reading: Reading, thresholds: Thresholds) -> Table:
         mine, counts = asdict(reading.evidence), asdict(thresholds.weights)
         for name in (name for name in mine if counts[name]):
             table.add_row(name, f"{mine[name]:.2f}", f"{counts[name]:.2f}", f"{mine[name] * counts[name]:.2f}")
-        table.add_row("sum", "", "", f"{_weighed(reading.evidence, thresholds):.2f}")
+        table.add_row("sum", "", "", f"{reading.evidence.weighed(thresholds.weights):.2f}")
     table.add_row("needed", "", "", f"{thresholds.certainty:.2f}")
     table.caption = (
         f"a pair is independent from {thresholds.independent:.2f} up, a constraint joint from {thresholds.joint:.2f} up"
     )
     return table
-
-
-def _weighed(evidence: Evidence, thresholds: Thresholds) -> float:
-    return evidence.weighed(thresholds.weights)
 
 
 def _short(text: str) -> str:
