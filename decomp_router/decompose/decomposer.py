@@ -41,10 +41,10 @@ class Decomposer:
         return self._cached(prompt, earlier if is_unicode(earlier) else "")
 
     def chance(self, reading: Reading) -> float | None:
-        """The probability, by the weighed evidence, that fanning out is safe; None where nothing could fan out."""
+        """The probability, as observed on such evidence, that fanning out is safe; None where nothing could fan out."""
         if reading.evidence is None:
             return None
-        return probability(reading.evidence.weighed(self.thresholds.weights))
+        return probability(self.thresholds.odds(reading.evidence))
 
     def look(self, prompt: str, context: str = "") -> tuple[Encoding, list[Window]] | None:
         """The passes over a prompt; None where it is refused unread."""
@@ -117,7 +117,7 @@ def load(folder: Path | None = None, thresholds: Thresholds | None = None) -> De
     """The shipped artefact, or one of the same layout, with its own thresholds or others. Raises ArtefactError."""
     root = folder or Path(str(files("decomp_router.decompose") / "artefact"))
     try:
-        sure = thresholds or Thresholds.of(json.loads((root / "thresholds.json").read_text(encoding="utf-8")))
+        sure = thresholds or Thresholds(**json.loads((root / "thresholds.json").read_text(encoding="utf-8")))
         return Decomposer(OnnxNetwork(root / "network.onnx"), PromptTokenizer(root / "tokenizer.json"), sure)
     except Exception as error:  # onnxruntime and tokenizers raise bare Exceptions of their own
         raise ArtefactError(

@@ -1,27 +1,26 @@
-"""What speaks for a fan-out, in log-odds, and what each sign counts."""
+"""What speaks for a fan-out, in log-odds."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+
+import numpy as np
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Signs from one reading of a prompt; the same fields hold their weights."""
+    """Signs from one reading of a prompt."""
 
-    guard: float = 0.0
+    guard: float
     """The guard's logit that the prompt holds anything to run at the same time."""
-    weakest: float = 0.0
+    weakest: float
     """Independence of the least independent pair among those that would run at the same time."""
-    bias: float = 1.0
-    """Always 1 as evidence; its weight makes the weighed sum the log-odds that a fan-out is safe."""
 
-    def weighed(self, weights: Evidence) -> float:
-        """Evidence times weights, summed."""
-        mine: dict[str, float] = asdict(self)
-        counts: dict[str, float] = asdict(weights)
-        return sum(mine[name] * counts[name] for name in mine)
+    @property
+    def certainty(self) -> float:
+        """Log-odds that both signs are right, were they unrelated: either one that is weak makes it weak.
 
-
-GUARD_AND_PAIR = Evidence(guard=1.0, weakest=1.0, bias=0.0)
-"""The plainest weighing: two log-odds added."""
+        p = sigmoid(guard) * sigmoid(weakest), so p / (1 - p) = 1 / (e^-guard + e^-weakest + e^-(guard + weakest)).
+        """
+        doubts = np.array([-self.guard, -self.weakest, -self.guard - self.weakest])
+        return -float(np.logaddexp.reduce(doubts))

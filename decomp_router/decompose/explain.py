@@ -1,8 +1,6 @@
-"""Why a prompt is read as it is: what each part was taken for, each pair's score, the evidence and its weight."""
+"""Why a prompt is read as it is: what each part was taken for, each pair's score, the evidence."""
 
 from __future__ import annotations
-
-from dataclasses import asdict
 
 import numpy as np
 from rich.box import SIMPLE
@@ -62,15 +60,14 @@ def _pairs(scores: Scores, tasks: list[Segment]) -> list[Table]:
 
 
 def _evidence(reading: Reading, thresholds: Thresholds) -> Table:
-    table = Table("evidence", "log-odds", "weight", "counts", title="for and against a fan-out", box=SIMPLE)
+    table = Table("evidence", "log-odds", title="for and against a fan-out", box=SIMPLE)
     if reading.evidence is None:
-        table.add_row("nothing could run at the same time", "", "", "")
+        table.add_row("nothing could run at the same time", "")
     else:
-        mine, counts = asdict(reading.evidence), asdict(thresholds.weights)
-        for name in (name for name in mine if counts[name]):
-            table.add_row(name, f"{mine[name]:.2f}", f"{counts[name]:.2f}", f"{mine[name] * counts[name]:.2f}")
-        table.add_row("sum", "", "", f"{reading.evidence.weighed(thresholds.weights):.2f}")
-    table.add_row("needed", "", "", f"{thresholds.certainty:.2f}")
+        table.add_row("guard: something may run at the same time", f"{reading.evidence.guard:.2f}")
+        table.add_row("weakest pair: independent", f"{reading.evidence.weakest:.2f}")
+        table.add_row("both", f"{reading.evidence.certainty:.2f}")
+    table.add_row("needed", f"{thresholds.certainty:.2f}")
     table.caption = (
         f"a pair is independent from {thresholds.independent:.2f} up, a constraint joint from {thresholds.joint:.2f} up"
     )

@@ -78,7 +78,7 @@ def settle(reading: Reading, thresholds: Thresholds) -> Reading:
     """The same where its evidence suffices for a fan-out, else its sub-tasks one after the other."""
     if reading.evidence is None or not reading.plan.fans_out:
         return reading
-    certainty = reading.evidence.weighed(thresholds.weights)
+    certainty = reading.evidence.certainty
     if certainty >= thresholds.certainty:
         return reading
     short = f"log-odds {certainty:.1f} of {thresholds.certainty:.1f}"

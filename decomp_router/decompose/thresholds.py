@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from decomp_router.decompose.evidence import GUARD_AND_PAIR, Evidence
+from decomp_router.decompose.evidence import Evidence
 
 
 @dataclass(frozen=True)
@@ -17,15 +16,14 @@ class Thresholds:
     joint: float
     """Probability from which up a constraint binds all parts together."""
     certainty: float
-    """Weighed evidence, in log-odds, from which up a plan fans out at all."""
-    weights: Evidence = GUARD_AND_PAIR
-    """What each kind of evidence counts."""
+    """Certainty of the evidence, in log-odds, from which up a plan fans out at all."""
+    slope: float = 1.0
+    offset: float = 0.0
+    """slope * certainty + offset are the log-odds that a fan-out is safe, as observed (Platt 1999)."""
 
     def __post_init__(self) -> None:
         assert all(0.0 <= value <= 1.0 for value in (self.independent, self.joint)), self
 
-    @classmethod
-    def of(cls, item: dict[str, Any]) -> Thresholds:
-        """As `thresholds.json` spells them."""
-        weights = Evidence(**item["weights"]) if "weights" in item else GUARD_AND_PAIR
-        return cls(item["independent"], item["joint"], item["certainty"], weights)
+    def odds(self, evidence: Evidence) -> float:
+        """Log-odds that a fan-out on this evidence is safe."""
+        return self.slope * evidence.certainty + self.offset

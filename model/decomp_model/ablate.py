@@ -7,7 +7,7 @@ import argparse
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +18,13 @@ import torch
 from decomp_gauntlet.cases import Case
 from decomp_gauntlet.report import summarise
 from decomp_model.augment import load_parts
-from decomp_model.calibrate import Outcome, best_recall, fit_weights, outcomes
+from decomp_model.calibrate import Outcome, best_recall, outcomes
 from decomp_model.dataset import INDEPENDENT, collate, encode
 from decomp_model.network import DecomposerNetwork
 from decomp_model.pairwise import PairwiseNetwork, fit_pairwise, pairs_of
 from decomp_model.pairwise import collate as collate_pairs
 from decomp_model.splits import MODEL, corpus, held_out_split
 from decomp_model.train import TrainOptions, fit, logits_of, reader
-from decomp_router.decompose.evidence import GUARD_AND_PAIR, Evidence
 from decomp_router.decompose.tokens import PromptTokenizer
 
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -41,10 +40,10 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
-def figures(seen: Sequence[Outcome], weights: Evidence) -> dict[str, float | None]:
+def figures(seen: Sequence[Outcome]) -> dict[str, float | None]:
     """At the certainty that keeps the observed dangerous rate within the bound."""
-    certainty, recall = best_recall(seen, weights)
-    total = summarise([o.at(certainty, weights) for o in seen])
+    certainty, recall = best_recall(seen)
+    total = summarise([o.at(certainty) for o in seen])
     return {
         "recall": round(recall, 4),
         "accuracy": round(total.accuracy, 4),
@@ -92,16 +91,12 @@ def pair_figures(
 def judge(
     network: DecomposerNetwork, held: Sequence[Case], dev: Sequence[Case], tokenizer: PromptTokenizer
 ) -> dict[str, Any]:
-    """All figures of one network; weights of evidence are fitted on the held-out part."""
+    """All figures of one network."""
     of = reader(network, tokenizer)
     seen, developed = outcomes(held, of), outcomes(dev, of)
-    weights = fit_weights(seen)
     return {
-        "held_out": figures(seen, GUARD_AND_PAIR) | pair_figures(network, held, tokenizer),
-        "held_out_fitted": figures(seen, weights),
-        "development": figures(developed, GUARD_AND_PAIR) | pair_figures(network, dev, tokenizer),
-        "development_fitted": figures(developed, weights),
-        "weights": asdict(weights),
+        "held_out": figures(seen) | pair_figures(network, held, tokenizer),
+        "development": figures(developed) | pair_figures(network, dev, tokenizer),
     }
 
 

@@ -1,9 +1,9 @@
-"""The certainty a fan-out needs: weights from prompts a network never saw, the threshold by learn-then-test."""
+"""The certainty a fan-out needs: what it is worth by regression, the threshold by learn-then-test."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -38,9 +38,9 @@ class Outcome:
         """The case."""
         return self.free.case
 
-    def at(self, certainty: float, weights: Evidence) -> CaseScore:
+    def at(self, certainty: float) -> CaseScore:
         """What this case scores where so much certainty is asked for."""
-        asked = self.evidence is None or self.evidence.weighed(weights) >= certainty
+        asked = self.evidence is None or self.evidence.certainty >= certainty
         return self.free if asked else self.linear
 
 
@@ -53,27 +53,23 @@ def outcomes(cases: Iterable[Case], read_freely: Callable[[Case], Reading]) -> l
     return found
 
 
-def fit_weights(seen: Sequence[Outcome]) -> Evidence:
-    """Logistic regression (ridge, Newton's method) of "not dangerous" on the evidence of all fan-outs."""
-    fanned = [(o.evidence, not o.free.dangerous) for o in seen if o.evidence and o.free.predicted_fanout]
-    evidence = np.array([astuple(e) for e, _ in fanned])
+def fit_scale(seen: Sequence[Outcome]) -> tuple[float, float]:
+    """(slope, offset) of the logistic regression of "not dangerous" on the certainty of all fan-outs: Platt scaling,
+    by Newton's method with a ridge on the slope."""
+    fanned = [(o.evidence.certainty, not o.free.dangerous) for o in seen if o.evidence and o.free.predicted_fanout]
+    x = np.array([(certainty, 1.0) for certainty, _ in fanned])
     safe = np.array([float(fine) for _, fine in fanned])
-    scale = np.maximum(evidence.std(axis=0), 1e-6)
-    scale[-1] = 1.0  # the bias
-    x = evidence / scale
-    ridge = np.diag([_RIDGE] * (x.shape[1] - 1) + [0.0])
-    weights = np.zeros(x.shape[1])
+    ridge = np.diag([_RIDGE, 0.0])
+    scale = np.zeros(2)
     for _ in range(_ROUNDS):
-        chance = 1 / (1 + np.exp(-x @ weights))
-        slope = x.T @ (safe - chance) - ridge @ weights
+        chance = 1 / (1 + np.exp(-x @ scale))
+        slope = x.T @ (safe - chance) - ridge @ scale
         curvature = (x.T * (chance * (1 - chance))) @ x + ridge
-        weights += np.linalg.solve(curvature, slope)
-    return Evidence(*(float(weight) for weight in (weights / scale).round(4)))
+        scale += np.linalg.solve(curvature, slope)
+    return round(float(scale[0]), 4), round(float(scale[1]), 4)
 
 
-def learn_then_test(
-    seen: Sequence[Outcome], weights: Evidence, rate: float = RATE, confidence: float = CONFIDENCE
-) -> float | None:
+def learn_then_test(seen: Sequence[Outcome], rate: float = RATE, confidence: float = CONFIDENCE) -> float | None:
     """The last certainty on PATH before the first that cannot be shown to keep the rate; None if there is none.
 
     Fixed-sequence testing (Angelopoulos et al. 2021, "Learn then Test"): at each certainty, the exact binomial
@@ -83,14 +79,14 @@ def learn_then_test(
     at_risk = [o for o in seen if o.case.can_go_wrong]
     chosen = None
     for certainty in PATH:
-        dangerous = sum(bool(o.at(certainty, weights).dangerous) for o in at_risk)
+        dangerous = sum(bool(o.at(certainty).dangerous) for o in at_risk)
         if at_most(dangerous, len(at_risk), rate) > 1 - confidence:
             break
         chosen = certainty
     return chosen
 
 
-def best_recall(seen: Sequence[Outcome], weights: Evidence, rate: float = RATE) -> tuple[float, float]:
+def best_recall(seen: Sequence[Outcome], rate: float = RATE) -> tuple[float, float]:
     """(certainty, recall) of the most that can be fanned out at an observed rate within the bound; for comparing
     networks, where no promise is needed."""
     at_risk = [o for o in seen if o.case.can_go_wrong]
@@ -98,13 +94,13 @@ def best_recall(seen: Sequence[Outcome], weights: Evidence, rate: float = RATE) 
     allowed = rate * len(at_risk)
     best = max(c for c in PATH)
     for certainty in PATH:
-        if sum(bool(o.at(certainty, weights).dangerous) for o in at_risk) > allowed:
+        if sum(bool(o.at(certainty).dangerous) for o in at_risk) > allowed:
             break
         best = certainty
-    return best, sum(not o.at(best, weights).miss for o in expected) / len(expected)
+    return best, sum(not o.at(best).miss for o in expected) / len(expected)
 
 
-def curve(seen: Sequence[Outcome], weights: Evidence) -> npt.NDArray[np.float64]:
+def curve(seen: Sequence[Outcome]) -> npt.NDArray[np.float64]:
     """[len(PATH), 3]: certainty, dangerous rate among the cases that can go wrong, recall."""
     at_risk = [o for o in seen if o.case.can_go_wrong]
     expected = [o for o in seen if o.case.fanout_expected]
@@ -112,8 +108,8 @@ def curve(seen: Sequence[Outcome], weights: Evidence) -> npt.NDArray[np.float64]
         [
             [
                 certainty,
-                sum(bool(o.at(certainty, weights).dangerous) for o in at_risk) / len(at_risk),
-                sum(not o.at(certainty, weights).miss for o in expected) / len(expected),
+                sum(bool(o.at(certainty).dangerous) for o in at_risk) / len(at_risk),
+                sum(not o.at(certainty).miss for o in expected) / len(expected),
             ]
             for certainty in PATH
         ]

@@ -13,12 +13,11 @@ from rich.console import Console
 
 from decomp_gauntlet.report import Report, terminal_table
 from decomp_model.augment import load_parts
-from decomp_model.calibrate import CONFIDENCE, FREE, RATE, best_recall, curve, fit_weights, learn_then_test, outcomes
+from decomp_model.calibrate import CONFIDENCE, FREE, RATE, best_recall, curve, fit_scale, learn_then_test, outcomes
 from decomp_model.network import DecomposerNetwork, NetworkConfig, from_base
 from decomp_model.splits import MODEL, corpus, held_out_split
 from decomp_model.train import TrainOptions, fit, reader
 from decomp_router.decompose import decomposer
-from decomp_router.decompose.evidence import GUARD_AND_PAIR, Evidence
 from decomp_router.decompose.tokens import WINDOW, Encoding, PromptTokenizer, context_of
 
 CONSOLE = Console()
@@ -29,17 +28,16 @@ def teach(arguments: argparse.Namespace) -> None:
     """One teacher, of the seed given; the network learns from the mean of all that were made."""
     network, _ = _fitted(arguments, ())
     torch.save(network.state_dict(), arguments.out / f"teacher-{arguments.seed}.pt")
-    _weigh(network, arguments)
+    _judge(network, arguments)
 
 
 def train(arguments: argparse.Namespace) -> None:
-    """The network, from its teachers if there are any; then what each kind of evidence counts."""
+    """The network, from its teachers if there are any; then what its certainty is worth."""
     teachers = [_loaded(path, NetworkConfig.layers, arguments) for path in sorted(arguments.out.glob("teacher-*.pt"))]
     network, config = _fitted(arguments, teachers)
     torch.save(network.state_dict(), arguments.out / "network.pt")
     config.save(arguments.out / "network.json")
-    weights = _weigh(network, arguments)
-    (arguments.out / "weights.json").write_text(json.dumps(asdict(weights), indent=1) + "\n")
+    (arguments.out / "scale.json").write_text(json.dumps(_judge(network, arguments)) + "\n")
 
 
 def _fitted(
@@ -56,18 +54,17 @@ def _loaded(path: Path, layers: int, arguments: argparse.Namespace) -> Decompose
     return network
 
 
-def _weigh(network: DecomposerNetwork, arguments: argparse.Namespace) -> Evidence:
-    """Fitted on prompts that the network never saw: the part held out, and the development set."""
+def _judge(network: DecomposerNetwork, arguments: argparse.Namespace) -> dict[str, float]:
+    """Recall, and the scale of certainties, on prompts that the network never saw: the part held out, and the
+    development set."""
     _, held_out = held_out_split(corpus(MODEL / "corpus/train"))
     of = reader(network, PromptTokenizer(arguments.base / "tokenizer.json"))
     seen, developed = outcomes(held_out, of), outcomes(corpus(MODEL / "corpus/dev"), of)
-    weights = fit_weights([*seen, *developed])
     for name, found in (("held out", seen), ("development", developed)):
-        for title, counts in (("plain", GUARD_AND_PAIR), ("fitted", weights)):
-            certainty, recall = best_recall(found, counts)
-            CONSOLE.print(f"{name}, {title}: recall {recall:.3f} at {RATE:.1%} observed, certainty {certainty:.1f}")
-    CONSOLE.print(weights)
-    return weights
+        certainty, recall = best_recall(found)
+        CONSOLE.print(f"{name}: recall {recall:.3f} at {RATE:.1%} observed, certainty {certainty:.1f}")
+    slope, offset = fit_scale([*seen, *developed])
+    return {"slope": slope, "offset": offset}
 
 
 def export(arguments: argparse.Namespace) -> None:
@@ -97,18 +94,17 @@ def calibrate(arguments: argparse.Namespace) -> None:
     seen = outcomes(
         corpus(MODEL / "corpus/calibration"), lambda case: free.read_freely(case.prompt, context_of(case.context))
     )
-    weights = _weights(arguments)
-    certainty = learn_then_test(seen, weights, arguments.rate)
+    certainty = learn_then_test(seen, arguments.rate)
     CONSOLE.print(f"certainty {certainty}: at most {arguments.rate:.1%} dangerous with {CONFIDENCE:.0%} confidence")
     if certainty is None:
         raise SystemExit("no certainty keeps the rate: the calibration split is too small, or the network too weak")
     _write_thresholds(arguments, certainty)
-    report = Report("calibration split", tuple(outcome.at(certainty, weights) for outcome in seen), {}, ())
+    report = Report("calibration split", tuple(outcome.at(certainty) for outcome in seen), {}, ())
     CONSOLE.print(terminal_table(report))
     total = report.total
     written = {"cases": total.cases, "at_risk": total.at_risk, "dangerous": total.dangerous, "recall": total.recall}
     written |= {"accuracy": total.accuracy, "certainty": certainty, "rate": arguments.rate, "confidence": CONFIDENCE}
-    written["curve"] = curve(seen, weights).round(5).tolist()
+    written["curve"] = curve(seen).round(5).tolist()
     RESULT.write_text(json.dumps(written) + "\n")
 
 
@@ -123,12 +119,9 @@ def _options(arguments: argparse.Namespace) -> TrainOptions:
     )
 
 
-def _weights(arguments: argparse.Namespace) -> Evidence:
-    return Evidence(**json.loads((arguments.out / "weights.json").read_text()))
-
-
 def _write_thresholds(arguments: argparse.Namespace, certainty: float) -> None:
-    thresholds = replace(FREE, certainty=certainty, weights=_weights(arguments))
+    scale = json.loads((arguments.out / "scale.json").read_text())
+    thresholds = replace(FREE, certainty=certainty, **scale)
     (arguments.artefact / "thresholds.json").write_text(json.dumps(asdict(thresholds), indent=1) + "\n")
 
 
