@@ -27,7 +27,7 @@ from decomp_router.decompose.tokens import UNKNOWN, WINDOW, Encoding, PromptToke
 from decomp_router.plan import Plan
 
 POOLED_BATCHES = 8
-AVERAGED = 0.998
+AVERAGED = 0.999
 """Decay of the running mean of the weights, which is what training returns."""
 
 
@@ -35,19 +35,19 @@ AVERAGED = 0.998
 class TrainOptions:
     """Hyper-parameters; the defaults are the shipped artefact's, whose schedule followed a clock instead of steps."""
 
-    steps: int = 3122
+    steps: int = 17_383
     batch: int = 256
     layers: int = 12
     encoder_rate: float = 1.7e-4
     head_rate: float = 6e-4
-    warmup: float = 0.06
+    warmup: float = 0.03
     weight_decay: float = 0.01
     dropout: float = 0.1
     blur: float = 0.1
     """Share of tokens that training hides."""
     dependence: float = 1.0
     """Weight of a dependent pair and of a prompt that must not fan out, against 1 for the others."""
-    consistency: float = 0.5
+    consistency: float = 1.0
     """Weight of agreement between a prompt and the same prompt typed in haste; takes half of each batch."""
     workers: int = 12
     seed: int = 1
