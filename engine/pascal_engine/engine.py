@@ -26,12 +26,13 @@ _DTYPES: dict[CacheType, npt.DTypeLike] = {"f32": np.float32, "f16": np.float16}
 @dataclass(frozen=True)
 class EngineOptions:
     """`ctx_size` tokens of context are shared evenly by `parallel` slots; 0 stands for the model's context length,
-    which is also the most that a slot gets."""
+    which is also the most that a slot gets. `cache_bytes` of host memory bound the prefix cache; 0 switches it off."""
 
     ctx_size: int = 0
     parallel: int = 1
     key_type: CacheType = "f16"
     value_type: CacheType = "f16"
+    cache_bytes: int = 2 << 30
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class Engine:
             pools = StatePools(backend, params, options.parallel, n_ctx, key_type, value_type)
         except MemoryError as error:
             raise ModelError(f"{path}: there is no memory for it; choose a smaller --ctx-size or model.") from error
-        scheduler = Scheduler(model, pools, tokenizer, time.perf_counter)
+        scheduler = Scheduler(model, pools, tokenizer, time.perf_counter, cache_bytes=options.cache_bytes)
         info = ModelInfo(str(path), file.name, file.n_parameters, file.size_bytes, tokenizer.n_vocab, params)
         return cls(info, tokenizer, template, model, scheduler, Worker(scheduler))
 

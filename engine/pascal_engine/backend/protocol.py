@@ -16,10 +16,16 @@ Tensor: TypeAlias = Any
 """An array of the backend's own kind; the forward pass only slices its last axis and reshapes it."""
 
 F32 = npt.NDArray[np.float32]
+HostArray = npt.NDArray[Any]
 
 
 class Backend(Protocol):
     """Arithmetic on tensors [n, T, ...] of float32, and the pools of state."""
+
+    @property
+    def uniform(self) -> bool:
+        """Whether a token's bits are the same in decode and in prefill; if not, state that decode made is never
+        reused, since a request would then depend on who computed its beginning."""
 
     def vector(self, values: F32) -> Tensor:
         """Hands over a small weight (norms, gates, convolution kernels)."""
@@ -32,6 +38,12 @@ class Backend(Protocol):
 
     def clear(self, pool: Tensor, row: int, used: int | None = None) -> None:
         """Zeroes row `row` of a pool, or only the first `used` entries of its second axis."""
+
+    def copy_out(self, pool: Tensor, row: int, entries: slice = slice(None)) -> HostArray:
+        """A copy in host memory of row `row` of a pool, or of these entries of its second axis: pool[row, entries]."""
+
+    def copy_in(self, pool: Tensor, row: int, saved: HostArray, first: int = 0) -> None:
+        """Writes what `copy_out` gave into row `row`, from entry `first` of the second axis on."""
 
     def embed(self, table: Tensor, batch: Batch) -> Tensor:
         """Embeddings [n, T, hidden] of the batch's tokens."""

@@ -25,6 +25,8 @@ class RopeTable:
 class ReferenceBackend:
     """Implements `Backend` on NumPy arrays; all arithmetic is float32."""
 
+    uniform = False  # BLAS takes another kernel for one row than for a block of them
+
     def __init__(self, gemm: PinnedGemm | None = None) -> None:
         self._gemm = gemm or PinnedGemm()
 
@@ -40,6 +42,12 @@ class ReferenceBackend:
 
     def clear(self, pool: Pool, row: int, used: int | None = None) -> None:
         pool[row, :used] = 0
+
+    def copy_out(self, pool: Pool, row: int, entries: slice = slice(None)) -> Pool:
+        return pool[row, entries].copy()
+
+    def copy_in(self, pool: Pool, row: int, saved: Pool, first: int = 0) -> None:
+        pool[row, first : first + len(saved)] = saved
 
     def embed(self, table: F32, batch: Batch) -> F32:
         return table[batch.tokens]
@@ -101,7 +109,7 @@ class ReferenceBackend:
         return experts.mixture(self._gemm, rows, router, gate_up, down, n_used).reshape(x.shape)
 
     def last_valid(self, x: F32, batch: Batch) -> F32:
-        return np.take_along_axis(x, batch.lengths[:, None, None] - 1, axis=1)
+        return np.take_along_axis(x, batch.ends[:, None, None] - 1, axis=1)
 
     def to_numpy(self, x: F32) -> F32:
         return x
