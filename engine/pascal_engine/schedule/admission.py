@@ -27,17 +27,20 @@ class WaitingQueue:
 
     def add(self, sequence: Sequence) -> None:
         """Raises `QueueFullError` where too many wait."""
+        self.drop_cancelled()
         with self._lock:
-            self._drop_cancelled()
             if len(self._waiting) >= self._most:
                 raise QueueFullError(f"{len(self._waiting)} requests wait for a slot already; try again later")
             self._waiting.append(sequence)
 
-    def waiting(self) -> list[Sequence]:
-        """Those that wait, the cancelled ones taken out."""
+    def drop_cancelled(self) -> None:
+        """Lets those go whose client went away."""
         with self._lock:
-            self._drop_cancelled()
-            return list(self._waiting)
+            self._waiting = [sequence for sequence in self._waiting if not sequence.cancelled]
+
+    def waiting(self) -> list[Sequence]:
+        """Those that wait, the cancelled ones left out."""
+        return [sequence for sequence in self._waiting if not sequence.cancelled]
 
     def take(self) -> Sequence | None:
         """The next one to be served, or None."""
@@ -51,6 +54,3 @@ class WaitingQueue:
         with self._lock:
             self._waiting.remove(first)
         return first
-
-    def _drop_cancelled(self) -> None:
-        self._waiting = [sequence for sequence in self._waiting if not sequence.cancelled]

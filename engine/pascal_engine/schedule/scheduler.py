@@ -113,6 +113,7 @@ class Scheduler:
                 future.set_exception(error)
 
     def _release(self) -> None:
+        self._queue.drop_cancelled()
         for slot in self.slots:
             sequence = slot.sequence
             if sequence is not None and (sequence.finished or sequence.cancelled):
