@@ -15,7 +15,9 @@ from pascal_engine.gguf import ModelFile
 from pascal_engine.hybrid.model import Model
 from pascal_engine.hybrid.params import HyperParams, read_params
 from pascal_engine.memory import StatePools
+from pascal_engine.memory.state_file import fingerprint_of
 from pascal_engine.schedule.scheduler import Scheduler
+from pascal_engine.schedule.slot_states import SlotStates
 from pascal_engine.schedule.worker import Worker
 from pascal_engine.tokenizer import ChatTemplate, TemplateError, Tokenizer
 
@@ -57,6 +59,7 @@ class Engine:
     model: Model
     scheduler: Scheduler
     worker: Worker
+    slot_states: SlotStates
 
     @classmethod
     def open(
@@ -82,7 +85,8 @@ class Engine:
             raise ModelError(f"{path}: there is no memory for it; choose a smaller --ctx-size or model.") from error
         scheduler = Scheduler(model, pools, tokenizer, time.perf_counter, cache_bytes=options.cache_bytes)
         info = ModelInfo(str(path), file.name, file.n_parameters, file.size_bytes, tokenizer.n_vocab, params)
-        return cls(info, tokenizer, template, model, scheduler, Worker(scheduler))
+        slot_states = SlotStates(scheduler, pools, fingerprint_of(path, options.key_type, options.value_type))
+        return cls(info, tokenizer, template, model, scheduler, Worker(scheduler), slot_states)
 
 
 def _read_template(file: ModelFile, tokenizer: Tokenizer) -> ChatTemplate:

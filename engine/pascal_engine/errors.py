@@ -19,3 +19,11 @@ class PromptTooLongError(Exception):
 
 class QueueFullError(Exception):
     """Too many requests wait for a slot already."""
+
+
+class SlotBusyError(Exception):
+    """A slot at work cannot be saved, restored or erased."""
+
+
+class StateFileError(ModelError):
+    """A slot's state cannot be saved or restored: the message says why."""
