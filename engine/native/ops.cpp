@@ -1,27 +1,21 @@
 // Norms, gates, rope, convolution, delta rule, attention: float32, every output element with one fixed order of sums.
-#include <nanobind/ndarray.h>
+#include "ops.hpp"
 
-#include <cmath>
-
-#include "bind.hpp"
-#include "threads.hpp"
-
-namespace nb = nanobind;
-
-using In = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;
-using Out = nb::ndarray<float, nb::c_contig, nb::device::cpu>;
-
-// out[r] = x[r] / sqrt(mean(x[r]^2) + eps) * weight for every row r of the last axis.
-static void rms_norm(const In& x, const In& weight, float eps, const Out& out) {
-    const std::size_t width = weight.size(), rows = x.size() / width;
-    nb::gil_scoped_release release;
-    parallel_for(rows, [&](std::size_t row) {
-        const float* in = x.data() + row * width;
-        float sum = 0;
-        for (std::size_t i = 0; i < width; ++i) sum += in[i] * in[i];
-        const float scale = 1.0f / std::sqrt(sum / static_cast<float>(width) + eps);
-        for (std::size_t i = 0; i < width; ++i) out.data()[row * width + i] = in[i] * scale * weight.data()[i];
-    });
+static bool has_avx2_fma_f16c() {
+#if defined(__x86_64__)
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+#else
+    return false;
+#endif
 }
 
-void bind_ops(nb::module_& module) { module.def("rms_norm", &rms_norm, nb::arg("x"), nb::arg("weight"), nb::arg("eps"), nb::arg("out")); }
+bool use_avx2 = has_avx2_fma_f16c();
+
+void bind_ops(nb::module_& module) {
+    bind_pointwise(module);
+    bind_delta(module);
+    bind_attention(module);
+    module.def(
+        "enable_avx2", [](bool enabled) { return use_avx2 = enabled && has_avx2_fma_f16c(); }, nb::arg("enabled"),
+        "Whether operations may use AVX2; returns whether they do.");
+}
