@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pascal_engine.memory.checkpoints import Arrays, CheckpointPlan, Snapshot
 from pascal_engine.memory.prefix_cache import PrefixCache, Tokens
-from tests.engine.test_engine_cache_schedules import assert_sound
+from tests.engine.scripted import assert_sound
 
 PAGE, STATE = 256, 400
 
