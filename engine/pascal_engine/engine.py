@@ -85,7 +85,8 @@ class Engine:
             raise ModelError(f"{path}: there is no memory for it; choose a smaller --ctx-size or model.") from error
         scheduler = Scheduler(model, pools, tokenizer, time.perf_counter, cache_bytes=options.cache_bytes)
         info = ModelInfo(str(path), file.name, file.n_parameters, file.size_bytes, tokenizer.n_vocab, params)
-        slot_states = SlotStates(scheduler, pools, fingerprint_of(path, options.key_type, options.value_type))
+        fingerprint = fingerprint_of(path, options.key_type, options.value_type, type(backend).__name__)
+        slot_states = SlotStates(scheduler, pools, fingerprint)
         return cls(info, tokenizer, template, model, scheduler, Worker(scheduler), slot_states)
 
 

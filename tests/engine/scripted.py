@@ -9,7 +9,9 @@ import numpy.typing as npt
 from pascal_engine.backend.batch import BLOCK, Batch
 from pascal_engine.backend.reference import ReferenceBackend
 from pascal_engine.hybrid.params import DeltaNetParams, HyperParams
-from pascal_engine.memory import KvPool, RecurrentPool, StatePools
+from pascal_engine.memory import KvPool, PrefixCache, RecurrentPool, StatePools
+from pascal_engine.memory.checkpoints import Arrays
+from pascal_engine.memory.prefix_cache import _Node
 from pascal_engine.schedule.scheduler import Scheduler
 from tests.engine.harness import DATA, open_tiny
 
@@ -100,3 +102,24 @@ def continuation(prompt: tuple[int, ...], n: int, uniform: bool = True, recurren
         logits = model.forward(Batch.decode(made[-1:], [len(prompt) + len(made) - 1], [0]), pools)
         made.append(int(logits[0].argmax()))
     return tuple(made)
+
+
+def assert_sound(cache: PrefixCache) -> None:
+    """The budget holds, and the count of bytes is that of the arrays really kept."""
+    assert cache.used_bytes <= cache.budget_bytes
+    n_bytes, n_checkpoints, nodes = 0, 0, [cache._root]
+    while nodes:
+        node: _Node = nodes.pop()
+        nodes += node.children.values()
+        assert node.parent is None or node.children or node.checkpoints, "a block that nothing needs"
+        n_bytes += size(node.page) + sum(
+            size(entry.page) + size(entry.recurrent) for entry in node.checkpoints.values()
+        )
+        n_bytes += 1024 * (len(node.checkpoints) + (node.parent is not None))
+        n_checkpoints += len(node.checkpoints)
+    assert (n_bytes, n_checkpoints) == (cache.used_bytes, len(cache))
+
+
+def size(arrays: Arrays) -> int:
+    assert all(array.base is None for array in arrays), "a view keeps more in memory than it counts"
+    return sum(array.nbytes for array in arrays)

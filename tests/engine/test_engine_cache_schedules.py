@@ -6,11 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pascal_engine.memory.checkpoints import Arrays
-from pascal_engine.memory.prefix_cache import PrefixCache, _Node
 from pascal_engine.schedule.sequence import Finished, GenerationRequest, Sequence
 from tests.engine.harness import GREEDY, Inbox
-from tests.engine.scripted import ScriptedModel, continuation, scheduler_of
+from tests.engine.scripted import ScriptedModel, assert_sound, continuation, scheduler_of
 
 LENGTHS = st.sampled_from((1, 5, 17, 40, 63, 64, 65, 100, 128, 129, 200))
 BUDGETS = st.sampled_from((0, 3_000, 20_000, 60_000, 1 << 30))
@@ -115,27 +113,6 @@ class Play:
                 assert usage.cache_n + usage.prompt_n == len(self.prompts[index])
                 assert usage.prompt_n == self.sequences[index].n_prefilled >= 1
         assert sum(sequence.n_prefilled for sequence in self.sequences.values()) == sum(self.model.chunks)
-
-
-def assert_sound(cache: PrefixCache) -> None:
-    """The budget holds, and the count of bytes is that of the arrays really kept."""
-    assert cache.used_bytes <= cache.budget_bytes
-    n_bytes, n_checkpoints, nodes = 0, 0, [cache._root]
-    while nodes:
-        node: _Node = nodes.pop()
-        nodes += node.children.values()
-        assert node.parent is None or node.children or node.checkpoints, "a block that nothing needs"
-        n_bytes += size(node.page) + sum(
-            size(entry.page) + size(entry.recurrent) for entry in node.checkpoints.values()
-        )
-        n_bytes += 1024 * (len(node.checkpoints) + (node.parent is not None))
-        n_checkpoints += len(node.checkpoints)
-    assert (n_bytes, n_checkpoints) == (cache.used_bytes, len(cache))
-
-
-def size(arrays: Arrays) -> int:
-    assert all(array.base is None for array in arrays), "a view keeps more in memory than it counts"
-    return sum(array.nbytes for array in arrays)
 
 
 @pytest.mark.parametrize(("uniform", "recurrent"), [(True, True), (False, True), (True, False)])

@@ -1,6 +1,7 @@
 """The engine's law: a sequence's numbers do not depend, to the last bit, on what runs beside it."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -114,6 +115,43 @@ def test_a_batch_is_one_pass_of_each_layer(data: Path, monkeypatch: pytest.Monke
     pools = StatePools(ReferenceBackend(), engine.info.params, 6, 256)
     engine.model.forward(Batch.decode([1, 2, 3], [0, 0, 0], [4, 0, 2]), pools)
     assert calls == [3, 3, 3]
+
+
+@pytest.mark.parametrize("cuts", [(1,), (63, 65), (10, 40, 64, 66), (64, 127, 128, 149), (3, 4, 5, 6, 100)])
+def test_where_chunks_begin_changes_nothing(cuts: tuple[int, ...], engine: Engine) -> None:
+    model, tokens = engine.model, list(prompt(150))
+    pools = [StatePools(ReferenceBackend(), model.params, 2, 256) for _ in range(2)]
+    logits = []
+    for edges, pool in (((), pools[0]), (cuts, pools[1])):
+        ends = sorted({*edges, 64, 128, 150})
+        for start, end in zip([0, *ends], ends, strict=False):
+            batch = Batch.prefill(tokens[start:end], start, 1)
+            # What stands in the padding is nobody's business.
+            padding = np.where(batch.valid, batch.tokens, start % 97 + 100)
+            last = model.forward(replace(batch, tokens=padding), pool)
+        logits.append(last.tobytes())
+    assert logits[0] == logits[1]
+    states = []
+    for pool in pools:
+        snapshot = pool.snapshot(1, 150)
+        arrays = [*(array for page in snapshot.kept_pages for array in page), *snapshot.kept_recurrent]
+        states.append([array.tobytes() for array in arrays])
+    assert states[0] == states[1]
+
+
+def test_chunks_that_begin_anywhere_share_a_batch(engine: Engine) -> None:
+    model, spans = engine.model, [(0, 64), (5, 9), (64, 128), (130, 150)]
+    together, alone = (StatePools(ReferenceBackend(), model.params, 4, 256) for _ in range(2))
+    for pools in (together, alone):
+        for row, (start, _) in enumerate(spans):
+            for at in range(0, start, 64):
+                model.forward(Batch.prefill(list(prompt(row + 200)[at : min(at + 64, start)]), at, row), pools)
+    chunks = [Batch.prefill(list(prompt(row + 200)[start:end]), start, row) for row, (start, end) in enumerate(spans)]
+    fields = ("tokens", "starts", "firsts", "lengths", "rows")
+    batch = Batch(*(np.concatenate([getattr(chunk, name) for chunk in chunks]) for name in fields))
+    logits = model.forward(batch, together)
+    for chunk, mine in zip(chunks, logits, strict=True):
+        assert model.forward(chunk, alone)[0].tobytes() == mine.tobytes()
 
 
 def test_what_an_earlier_request_left_cannot_reach_a_later_one(data: Path) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from pascal_engine.memory import PrefixCache
 from pascal_engine.schedule.scheduler import Scheduler
 from pascal_engine.schedule.sequence import Finished, GenerationRequest, Sequence
 from tests.engine.harness import GREEDY, Inbox
@@ -51,6 +52,29 @@ def test_forks_that_wait_for_a_slot_go_on_from_the_cache() -> None:
     drain(scheduler)
     assert sum(model.chunks) == 4000 + 4 * 10
     assert [cached(inbox) for inbox in inboxes] == [0, 4000, 4000, 4000]
+
+
+def test_many_in_the_queue_cost_few_stops() -> None:
+    model = ScriptedModel()
+    scheduler = scheduler_of(model, 1, 1 << 30, n_ctx=4096)
+    first, _ = submit(scheduler, PREFIX)
+    for shared in range(1000, 1020):
+        submit(scheduler, branch(shared, shared))
+    while not first.finished:
+        scheduler.step()
+    assert 63 < len(model.chunks) <= 63 + 2
+
+
+def test_no_memory_for_a_checkpoint_fails_no_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    scheduler = scheduler_of(ScriptedModel(), 1, 1 << 30)
+
+    def fail(*arguments: object) -> bool:
+        raise MemoryError
+
+    monkeypatch.setattr(PrefixCache, "put", fail)
+    _, inbox = submit(scheduler, PREFIX[:100])
+    drain(scheduler)
+    assert tuple(inbox.tokens) == continuation(PREFIX[:100], 3)
 
 
 def test_equal_prompts_compute_only_the_last_token_anew() -> None:
@@ -127,13 +151,15 @@ def test_the_point_where_two_requests_part_is_kept_for_a_third() -> None:
 
 
 def test_the_second_turn_goes_on_where_the_first_ended() -> None:
-    scheduler = scheduler_of(ScriptedModel(), 1, 1 << 30, n_ctx=1024)
-    first = PREFIX[:200]
-    _, inbox = submit(scheduler, first, n=9)
+    model = ScriptedModel()
+    scheduler = scheduler_of(model, 1, 1 << 30, n_ctx=4200)
+    _, inbox = submit(scheduler, PREFIX, n=9)
     drain(scheduler)
-    _, again = submit(scheduler, (*first, *inbox.tokens, 1, 2, 3))
+    assert sum(model.chunks) == 4000
+    _, again = submit(scheduler, (*PREFIX, *inbox.tokens, 1, 2, 3))
     drain(scheduler)
-    assert cached(again) == 200 + 8
+    assert cached(again) == 4000 + 8
+    assert sum(model.chunks) == 4000 + 1 + 3
 
 
 def test_what_decode_made_is_not_reused_where_its_bits_are_others() -> None:

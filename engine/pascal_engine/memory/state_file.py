@@ -1,8 +1,8 @@
 """A sequence's tokens and state in a file.
 
-Layout: 8 bytes of magic; version and length of the header (uint32, little-endian); the header in JSON (model's
-fingerprint, and shape and dtype of each array: pages, then recurrent state); the tokens (int32); the arrays; the
-SHA-256 of all that.
+Layout: 8 bytes of magic; version and length of the header (uint32, little-endian); the header in JSON (the model's
+fingerprint, how many arrays make a page, and dtype and shape of each array: pages, then recurrent state); the tokens
+(int32); the arrays; the SHA-256 of all that.
 """
 
 import hashlib
@@ -12,6 +12,7 @@ import struct
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -56,7 +57,7 @@ def _parts(fingerprint: str, tokens: Tokens, snapshot: Snapshot) -> Iterator[byt
         {
             "fingerprint": fingerprint,
             "n_tokens": snapshot.n_tokens,
-            "pools": [len(snapshot.kept_pages[0]), len(snapshot.kept_recurrent)],
+            "per_page": len(snapshot.kept_pages[0]),
             "arrays": [[array.dtype.str, list(array.shape)] for array in arrays],
         }
     ).encode()
@@ -68,7 +69,7 @@ def _parts(fingerprint: str, tokens: Tokens, snapshot: Snapshot) -> Iterator[byt
 
 
 def read_state(path: Path, fingerprint: str) -> tuple[Tokens, Snapshot]:
-    """Reads what `write_state` wrote. Raises `StateFileError` where the file is missing, damaged, or another model's."""
+    """Reads what `write_state` wrote. Raises `StateFileError` where it is missing, damaged, or another model's."""
     try:
         raw = path.read_bytes()
     except OSError as error:
@@ -80,20 +81,21 @@ def read_state(path: Path, fingerprint: str) -> tuple[Tokens, Snapshot]:
         raise StateFileError(f"{path} has version {version}, and this engine reads {VERSION}; save the slot anew.")
     if hashlib.sha256(memoryview(raw)[:-_DIGEST_BYTES]).digest() != raw[-_DIGEST_BYTES:]:
         raise StateFileError(f"{path} is damaged; save the slot anew.")
-    # From here on the file is as it was written.
     header = json.loads(raw[_PREFIX.size : _PREFIX.size + n_header])
     if header["fingerprint"] != fingerprint:
         raise StateFileError(
             f"{path} was saved with another model or other types of keys and values; load that one, or save anew."
         )
-    body = memoryview(raw)[_PREFIX.size + n_header : -_DIGEST_BYTES]
-    n_token_bytes = 4 * header["n_tokens"]
-    tokens = np.frombuffer(body[:n_token_bytes], "<i4").astype(np.int32)
-    arrays = list(_arrays(body[n_token_bytes:], header["arrays"]))
-    per_page, n_recurrent = header["pools"]
-    n_kv = n_pages(len(tokens)) * per_page
-    pages = tuple(tuple(arrays[at : at + per_page]) for at in range(0, n_kv, per_page))
-    return tokens, Snapshot(len(tokens), pages, tuple(arrays[n_kv : n_kv + n_recurrent]))
+    return _content(memoryview(raw)[_PREFIX.size + n_header : -_DIGEST_BYTES], header)
+
+
+def _content(body: memoryview, header: dict[str, Any]) -> tuple[Tokens, Snapshot]:
+    n_tokens, per_page = header["n_tokens"], header["per_page"]
+    tokens = np.frombuffer(body[: 4 * n_tokens], "<i4").astype(np.int32)
+    arrays = list(_arrays(body[4 * n_tokens :], header["arrays"]))
+    n_kv = n_pages(n_tokens) * per_page
+    pages = tuple(tuple(arrays[page * per_page : (page + 1) * per_page]) for page in range(n_pages(n_tokens)))
+    return tokens, Snapshot(n_tokens, pages, tuple(arrays[n_kv:]))
 
 
 def _arrays(body: memoryview, shapes: list[tuple[str, list[int]]]) -> Iterator[HostArray]:

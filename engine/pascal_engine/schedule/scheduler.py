@@ -1,5 +1,6 @@
 """Continuous batching: who computes what in each step."""
 
+import contextlib
 import itertools
 from collections import deque
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pascal_engine.backend.batch import Batch
+from pascal_engine.backend.batch import BLOCK, Batch
 from pascal_engine.errors import PromptTooLongError
 from pascal_engine.hybrid.model import Model
 from pascal_engine.memory import PrefixCache, StatePools
@@ -151,7 +152,8 @@ class Scheduler:
     def _keep(self, row: int, sequence: Sequence) -> None:
         """Puts the state of `row` into the cache, if it may be used again: see `Backend.uniform`."""
         if self._pools.uniform or sequence.n_computed <= len(sequence.prompt):
-            self.cache.put(sequence.computed, self._pools.row(row))
+            with contextlib.suppress(MemoryError):  # the cache is a help, no need
+                self.cache.put(sequence.computed, self._pools.row(row))
 
     def _decode(self, active: list[tuple[int, Sequence]]) -> None:
         if not active:
@@ -187,14 +189,19 @@ class Scheduler:
         """Makes `sequence` stop where others, in slots or in the queue, go on by themselves."""
         for follower in followers:
             sequence.plan.add(follower.shared_with(sequence))
-        for other in self._queue.waiting():
-            fork = other.shared_with(sequence)
-            if (
-                other.request.reuse
-                and fork > sequence.n_computed
-                and not self.cache.has_near(sequence.prompt[:fork], WORTHWHILE)
-            ):
-                sequence.plan.add(fork)
+        fork = self._next_queued_fork(sequence)
+        if fork is not None:
+            sequence.plan.add(fork)
+
+    def _next_queued_fork(self, sequence: Sequence) -> int | None:
+        """Where in its next block a request in the queue will leave the prompt of `sequence`, if the cache then gains
+        by a checkpoint there."""
+        if not self.cache.budget_bytes:
+            return None
+        start = sequence.n_computed
+        forks = {other.shared_with(sequence) for other in self._queue.waiting() if other.request.reuse}
+        ahead = sorted(fork for fork in forks if start < fork <= start + BLOCK)
+        return next((fork for fork in ahead if not self.cache.has_near(sequence.prompt[:fork], WORTHWHILE)), None)
 
     def _branch(self, leader: Sequence, followers: dict[Sequence, int], row: int) -> None:
         """Gives the followers, each in its row, the state of the leader's row."""
