@@ -323,13 +323,14 @@ template <Type type> void multiply_floats(const RowRange& rows, const Activation
 
 // Activations --------------------------------------------------------------------------------------------------------
 
+// The largest magnitude; compared as integers, in which NaN is above all numbers.
 INLINE float largest(const float* x, int count) {
-    const __m256 magnitude = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff));
-    __m256 most = _mm256_setzero_ps();
-    for (int i = 0; i < count; i += 8) most = _mm256_max_ps(most, _mm256_and_ps(_mm256_loadu_ps(x + i), magnitude));
-    __m128 four = _mm_max_ps(_mm256_castps256_ps128(most), _mm256_extractf128_ps(most, 1));
-    four = _mm_max_ps(four, _mm_movehl_ps(four, four));
-    return _mm_cvtss_f32(_mm_max_ss(four, _mm_movehdup_ps(four)));
+    const __m256i magnitude = _mm256_set1_epi32(0x7fffffff);
+    __m256i most = _mm256_setzero_si256();
+    for (int i = 0; i < count; i += 8) most = _mm256_max_epi32(most, _mm256_and_si256(load(x + i), magnitude));
+    __m128i four = _mm_max_epi32(_mm256_castsi256_si128(most), _mm256_extracti128_si256(most, 1));
+    four = _mm_max_epi32(four, _mm_shuffle_epi32(four, 0x4e));
+    return _mm_cvtss_f32(_mm_castsi128_ps(_mm_max_epi32(four, _mm_shuffle_epi32(four, 0xb1))));
 }
 
 // Thirty-two values to bytes; gives their sums over 4 values each, lanes in another order within each half.

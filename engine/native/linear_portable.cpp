@@ -1,5 +1,6 @@
 // Products in plain C++, for processors without AVX2; every output has one order of sums.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "linear_decode.hpp"
@@ -93,16 +94,18 @@ template <Type type> void multiply_floats(const RowRange& rows, const Activation
         }
 }
 
+// The largest magnitude; compared as integers, in which NaN is above all numbers.
 float largest(const float* x, std::size_t count) {
-    float most = 0;
-    for (std::size_t i = 0; i < count; ++i) most = std::max(most, std::fabs(x[i]));
-    return most;
+    std::uint32_t most = 0;
+    for (std::size_t i = 0; i < count; ++i) most = std::max(most, std::bit_cast<std::uint32_t>(x[i]) & 0x7fffffff);
+    return std::bit_cast<float>(most);
 }
 
 int quantise(const float* x, std::size_t count, float inverse, std::int8_t* out) {
     int sum = 0;
     for (std::size_t i = 0; i < count; ++i) {
-        out[i] = static_cast<std::int8_t>(std::nearbyint(x[i] * inverse));
+        const float step = std::nearbyint(x[i] * inverse);
+        out[i] = std::isnan(step) ? std::int8_t{0} : static_cast<std::int8_t>(step);
         sum += out[i];
     }
     return sum;

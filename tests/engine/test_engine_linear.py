@@ -140,6 +140,15 @@ def test_blocks_of_nothing_and_of_next_to_nothing(instructions: str) -> None:
 
 
 @pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.name)
+def test_a_nan_does_not_go_unseen(kind: Q, instructions: str) -> None:
+    matrix = matrices.matrix([random_rows(kind, 5, 512)])
+    for bad in (np.nan, np.inf):
+        x = random_columns(3, 512)
+        x[1, 0, 100] = bad
+        assert (~np.isfinite(matrices.linear(x, matrix))).any(axis=(1, 2)).tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.name)
 def test_the_largest_numbers_do_not_overflow(kind: Q, instructions: str) -> None:
     """All bits of the weights set, all activations at the end of their range."""
     rows = random_rows(kind, 2, inputs_of(kind))

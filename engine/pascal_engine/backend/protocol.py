@@ -10,8 +10,9 @@ What a weight is multiplied by depends on its type, and is the same in every bac
 - Q2_K to Q6_K and the IQ types but IQ4_NL: activations in blocks of 256, each an int8 vector and one scale.
 - Q4_0 to Q8_0 and IQ4_NL: the same in blocks of 32.
 
-The scale of a block is amax / 127 in float32, where amax is the largest magnitude in it; its values are x * (127 / amax),
-rounded half to even. A block with amax < 1e-30 is all zero. Rows of weights hold whole blocks of their type.
+The scale of a block is amax / 127 in float32, where amax is the largest magnitude in it; its values are
+x * (127 / amax), rounded half to even. A block with amax < 1e-30 is all zero, one with a NaN has NaN for its scale.
+Rows of weights hold whole blocks of their type.
 """
 
 from collections.abc import Sequence

@@ -69,7 +69,7 @@ def rounded(x: F32, block: int) -> F32:
         return x
     blocks = x.reshape(*x.shape[:-1], -1, block)
     most = np.abs(blocks).max(axis=-1, keepdims=True)
-    some = most >= np.float32(1e-30)
+    some = ~(most < np.float32(1e-30))
     inverse = np.where(some, np.float32(127) / np.where(some, most, np.float32(1)), np.float32(0))
     scale = np.where(some, most / np.float32(127), np.float32(0))
     decoded: F32 = np.rint(blocks * inverse) * scale
