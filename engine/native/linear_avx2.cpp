@@ -136,6 +136,27 @@ template <> FORCED void unpack<Type::Q6_K>(const std::uint8_t* block, Weights256
     out.d = from_half(read<std::uint16_t>(block + 208));
 }
 
+// Thirty-two values of four bits: low halves first, then high halves.
+INLINE __m256i unpack_halves(const std::uint8_t* packed) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(packed));
+    return _mm256_and_si256(_mm256_set_m128i(_mm_srli_epi16(bytes, 4), bytes), _mm256_set1_epi8(15));
+}
+
+// The same as numbers of uneven levels.
+INLINE __m256i unpack_level_bytes(const std::uint8_t* packed) {
+    const __m128i levels = _mm_loadu_si128(reinterpret_cast<const __m128i*>(iq_tables.levels));
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(levels), unpack_halves(packed));
+}
+
+template <> FORCED void unpack<Type::IQ4_XS>(const std::uint8_t* block, Weights256& out) {
+    Block256 plain;
+    Traits256<Type::IQ4_XS>::unpack_scales(block, plain);
+    spread_scales(load(plain.scales), out.scales);
+    out.d = from_half(plain.d);
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; ++i) out.q[i] = unpack_level_bytes(block + 8 + 16 * i);
+}
+
 template <Type type> struct Kind256 {
     using Traits = Traits256<type>;
     using Weights = Weights256;
@@ -147,22 +168,29 @@ template <Type type> struct Kind256 {
         unpack<type>(row + group * Traits::bytes, out);
     }
 
-    // Adds the products of one block of weights and one of activations.
-    INLINE __m256 add(const Weights& weights, const Activations& x, std::size_t at, __m256 sum) {
-        const std::int8_t* q = x.of_256.q.data() + at * group_size;
-        __m256i dot = _mm256_setzero_si256();
+    // Adds the products of one block of weights and one of activations for each of n columns.
+    template <int n> INLINE void add(const Weights& weights, const Activations& x, const std::size_t* at, __m256* sums) {
+        const std::int8_t* q = x.of_256.q.data();
+        __m256i dots[n];
+#pragma GCC unroll 4
+        for (int c = 0; c < n; ++c) dots[c] = _mm256_setzero_si256();
 #pragma GCC unroll 8
-        for (int i = 0; i < 8; ++i) {
-            const __m256i pairs = products<Traits::values>(weights.q[i], q + 32 * i);
-            dot = _mm256_add_epi32(dot, _mm256_madd_epi16(pairs, weights.scales[i]));
+        for (int i = 0; i < 8; ++i)
+#pragma GCC unroll 4
+            for (int c = 0; c < n; ++c) {
+                const __m256i pairs = products<Traits::values>(weights.q[i], q + at[c] * group_size + 32 * i);
+                dots[c] = _mm256_add_epi32(dots[c], _mm256_madd_epi16(pairs, weights.scales[i]));
+            }
+#pragma GCC unroll 4
+        for (int c = 0; c < n; ++c) {
+            const float scale = x.of_256.scales.data()[at[c]];
+            if constexpr (Traits::lows != Lows::none) {
+                const __m256i lows = _mm256_madd_epi16(weights.lows, load(x.of_256.sums.data() + at[c] * 16));
+                if constexpr (Traits::lows == Lows::offset) dots[c] = _mm256_sub_epi32(dots[c], lows);
+                else sums[c] = _mm256_fnmadd_ps(_mm256_set1_ps(weights.dmin * scale), _mm256_cvtepi32_ps(lows), sums[c]);
+            }
+            sums[c] = _mm256_fmadd_ps(_mm256_set1_ps(weights.d * scale), _mm256_cvtepi32_ps(dots[c]), sums[c]);
         }
-        const float scale = x.of_256.scales.data()[at];
-        if constexpr (Traits::lows != Lows::none) {
-            const __m256i lows = _mm256_madd_epi16(weights.lows, load(x.of_256.sums.data() + at * 16));
-            if constexpr (Traits::lows == Lows::offset) dot = _mm256_sub_epi32(dot, lows);
-            else sum = _mm256_fnmadd_ps(_mm256_set1_ps(weights.dmin * scale), _mm256_cvtepi32_ps(lows), sum);
-        }
-        return _mm256_fmadd_ps(_mm256_set1_ps(weights.d * scale), _mm256_cvtepi32_ps(dot), sum);
     }
 };
 
@@ -176,15 +204,46 @@ struct Weights32 {
 template <Type type> struct Kind32 {
     using Traits = Traits32<type>;
     using Weights = Weights32;
+    static constexpr std::size_t group_bytes = 8 * Traits::bytes;
 
     INLINE std::size_t groups(const RowRange& rows) { return (rows.row_bytes / Traits::bytes + 7) / 8; }
 
-    INLINE void unpack_group(const std::uint8_t* row, std::size_t group, std::size_t row_bytes, Weights& out) {
-        const std::size_t from = group * 8, left = row_bytes / Traits::bytes - from;
-        Blocks32 plain;
-        if (left >= 8) unpack_blocks<type>(row + from * Traits::bytes, 8, plain);
-        else unpack_blocks<type>(row + from * Traits::bytes, left, plain);
+    INLINE __m256i values(const std::uint8_t* block) {
+        const std::uint8_t* packed = block + Traits::values_at;
+        if constexpr (Traits::packing == Packing::bytes) return load(packed);
+        if constexpr (Traits::packing == Packing::levels) return unpack_level_bytes(packed);
+        const __m256i low = unpack_halves(packed);
+        if constexpr (Traits::fifth_at == 0) return low;
+        // Each byte of the word to eight places, of which each tests its bit.
+        const __m256i bits = _mm256_set1_epi32(read<int>(block + Traits::fifth_at));
+        const __m256i spread = _mm256_shuffle_epi8(
+            bits, _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303));
+        const __m256i masks = _mm256_set1_epi64x(static_cast<long long>(0x8040201008040201));
+        const __m256i is_set = _mm256_cmpeq_epi8(_mm256_and_si256(spread, masks), masks);
+        return _mm256_or_si256(low, _mm256_and_si256(is_set, _mm256_set1_epi8(16)));
+    }
+
+    // The half floats at `offset` of eight blocks.
+    INLINE __m256 eight(const std::uint8_t* blocks, std::size_t offset) {
+        std::uint16_t halves[8];
 #pragma GCC unroll 8
+        for (std::size_t i = 0; i < 8; ++i) halves[i] = read<std::uint16_t>(blocks + i * Traits::bytes + offset);
+        return from_halves(halves);
+    }
+
+    INLINE void unpack_group(const std::uint8_t* row, std::size_t group, std::size_t row_bytes, Weights& out) {
+        const std::uint8_t* blocks = row + group * 8 * Traits::bytes;
+        const std::size_t left = row_bytes / Traits::bytes - group * 8;
+        if (left < 8) return unpack_last(blocks, left, out);
+#pragma GCC unroll 8
+        for (std::size_t i = 0; i < 8; ++i) out.q[i] = values(blocks + i * Traits::bytes);
+        out.d = eight(blocks, 0);
+        if constexpr (Traits::has_m) out.m = eight(blocks, 2);
+    }
+
+    static __attribute__((noinline)) void unpack_last(const std::uint8_t* blocks, std::size_t count, Weights& out) {
+        Blocks32 plain;
+        unpack_blocks<type>(blocks, count, plain);
         for (int i = 0; i < 8; ++i) out.q[i] = load(plain.q + 32 * i);
         out.d = from_halves(plain.d);
         if constexpr (Traits::has_m) out.m = from_halves(plain.m);
@@ -194,30 +253,41 @@ template <Type type> struct Kind32 {
         return _mm256_madd_epi16(products<Traits::values>(weights, q), _mm256_set1_epi16(1));
     }
 
-    // Adds the products of eight blocks of weights and of activations, a block in each lane.
-    INLINE __m256 add(const Weights& weights, const Activations& x, std::size_t at, __m256 sum) {
-        const std::int8_t* q = x.of_32.q.data() + at * group_size;
+    // The dot products of eight blocks, a lane for each.
+    INLINE __m256i dots(const Weights& weights, const std::int8_t* q) {
         __m256i quarter[2];
 #pragma GCC unroll 2
         for (int half = 0; half < 2; ++half) {
-            const int i = 4 * half;
-            const __m256i first = _mm256_hadd_epi32(dot(weights.q[i], q + 32 * i), dot(weights.q[i + 1], q + 32 * i + 32));
-            const __m256i second =
-                _mm256_hadd_epi32(dot(weights.q[i + 2], q + 32 * i + 64), dot(weights.q[i + 3], q + 32 * i + 96));
-            quarter[half] = _mm256_hadd_epi32(first, second);
+            const __m256i* w = weights.q + 4 * half;
+            const std::int8_t* a = q + 128 * half;
+            quarter[half] = _mm256_hadd_epi32(_mm256_hadd_epi32(dot(w[0], a), dot(w[1], a + 32)),
+                                              _mm256_hadd_epi32(dot(w[2], a + 64), dot(w[3], a + 96)));
         }
-        __m256i dots = _mm256_add_epi32(_mm256_permute2x128_si256(quarter[0], quarter[1], 0x20),
-                                        _mm256_permute2x128_si256(quarter[0], quarter[1], 0x31));
-        const __m256 scales = _mm256_loadu_ps(x.of_32.scales.data() + at * 8);
-        if constexpr (Traits::offset != 0 || Traits::has_m) {
-            const __m256i sums = load(x.of_32.sums.data() + at * 8);
-            if constexpr (Traits::has_m)
-                sum = _mm256_fmadd_ps(_mm256_mul_ps(weights.m, scales), _mm256_cvtepi32_ps(sums), sum);
-            else dots = _mm256_sub_epi32(dots, _mm256_mullo_epi32(sums, _mm256_set1_epi32(Traits::offset)));
+        return _mm256_add_epi32(_mm256_permute2x128_si256(quarter[0], quarter[1], 0x20),
+                                _mm256_permute2x128_si256(quarter[0], quarter[1], 0x31));
+    }
+
+    // Adds the products of eight blocks of weights and of activations, a block in each lane, for each of n columns.
+    template <int n> INLINE void add(const Weights& weights, const Activations& x, const std::size_t* at, __m256* out) {
+#pragma GCC unroll 4
+        for (int c = 0; c < n; ++c) {
+            __m256i products = dots(weights, x.of_32.q.data() + at[c] * group_size);
+            const __m256 scales = _mm256_loadu_ps(x.of_32.scales.data() + at[c] * 8);
+            if constexpr (Traits::offset != 0 || Traits::has_m) {
+                const __m256i all = load(x.of_32.sums.data() + at[c] * 8);
+                if constexpr (Traits::has_m)
+                    out[c] = _mm256_fmadd_ps(_mm256_mul_ps(weights.m, scales), _mm256_cvtepi32_ps(all), out[c]);
+                else products = _mm256_sub_epi32(products, _mm256_mullo_epi32(all, _mm256_set1_epi32(Traits::offset)));
+            }
+            out[c] = _mm256_fmadd_ps(_mm256_mul_ps(weights.d, scales), _mm256_cvtepi32_ps(products), out[c]);
         }
-        return _mm256_fmadd_ps(_mm256_mul_ps(weights.d, scales), _mm256_cvtepi32_ps(dots), sum);
     }
 };
+
+// Ahead of the processor's own guess, which begins anew on every page.
+INLINE void fetch_ahead(const std::uint8_t* at, std::size_t bytes) {
+    for (std::size_t i = 0; i < bytes; i += 64) _mm_prefetch(reinterpret_cast<const char*>(at + 2048 + i), _MM_HINT_T0);
+}
 
 template <typename Kind> void multiply_quantised(const RowRange& rows, const Activations& x, const Columns& columns) {
     const std::size_t n_groups = Kind::groups(rows), n_columns = columns.count;
@@ -228,8 +298,10 @@ template <typename Kind> void multiply_quantised(const RowRange& rows, const Act
             const std::uint8_t* data = rows.data + row * rows.row_bytes;
             __m256 sum = _mm256_setzero_ps();
             for (std::size_t group = 0; group < n_groups; ++group) {
+                const std::size_t at = group * x.n_columns + from;
+                fetch_ahead(data + group * Kind::group_bytes, Kind::group_bytes);
                 Kind::unpack_group(data, group, rows.row_bytes, weights);
-                sum = Kind::add(weights, x, group * x.n_columns + from, sum);
+                Kind::template add<1>(weights, x, &at, &sum);
             }
             columns.out[columns.to[0] * columns.stride + row] = sum_lanes(sum);
         }
@@ -245,8 +317,16 @@ template <typename Kind> void multiply_quantised(const RowRange& rows, const Act
             for (std::size_t row = 0; row < n_rows; ++row) {
                 Kind::unpack_group(rows.data + (first + row) * rows.row_bytes, group, rows.row_bytes, weights);
                 __m256* sum = sums + row * n_columns;
-                for (std::size_t i = 0; i < n_columns; ++i)
-                    sum[i] = Kind::add(weights, x, group * x.n_columns + columns.from[i], sum[i]);
+                const std::size_t base = group * x.n_columns;
+                std::size_t i = 0;
+                for (; i + 2 <= n_columns; i += 2) {
+                    const std::size_t at[2] = {base + columns.from[i], base + columns.from[i + 1]};
+                    Kind::template add<2>(weights, x, at, sum + i);
+                }
+                if (i < n_columns) {
+                    const std::size_t at = base + columns.from[i];
+                    Kind::template add<1>(weights, x, &at, sum + i);
+                }
             }
         for (std::size_t i = 0; i < n_columns; ++i)
             for (std::size_t row = 0; row < n_rows; ++row)

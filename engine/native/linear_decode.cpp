@@ -35,7 +35,7 @@ template <Type type> struct Decode32 {
         using Traits = Traits32<type>;
         Blocks32 blocks;
         for (std::size_t at = 0; at < n_inputs; at += 32, row += Traits::bytes) {
-            Traits::unpack(row, blocks, 0);
+            unpack_blocks<type>(row, 1, blocks);
             const float d = half_to_float(blocks.d[0]);
             for (std::size_t i = 0; i < 32; ++i) {
                 const float weight = value<Traits::values>(blocks.q[i]) - static_cast<float>(Traits::offset);
