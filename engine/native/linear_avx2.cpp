@@ -170,7 +170,7 @@ template <Type type> struct Kind256 {
 
     // Adds the products of one block of weights and one of activations for each of n columns.
     template <int n> INLINE void add(const Weights& weights, const Activations& x, const std::size_t* at, __m256* sums) {
-        const std::int8_t* q = x.of_256.q.data();
+        const Group256* groups = x.of_256.data();
         __m256i dots[n];
 #pragma GCC unroll 4
         for (int c = 0; c < n; ++c) dots[c] = _mm256_setzero_si256();
@@ -178,14 +178,14 @@ template <Type type> struct Kind256 {
         for (int i = 0; i < 8; ++i)
 #pragma GCC unroll 4
             for (int c = 0; c < n; ++c) {
-                const __m256i pairs = products<Traits::values>(weights.q[i], q + at[c] * group_size + 32 * i);
+                const __m256i pairs = products<Traits::values>(weights.q[i], groups[at[c]].q + 32 * i);
                 dots[c] = _mm256_add_epi32(dots[c], _mm256_madd_epi16(pairs, weights.scales[i]));
             }
 #pragma GCC unroll 4
         for (int c = 0; c < n; ++c) {
-            const float scale = x.of_256.scales.data()[at[c]];
+            const float scale = x.scales_256.data()[at[c]];
             if constexpr (Traits::lows != Lows::none) {
-                const __m256i lows = _mm256_madd_epi16(weights.lows, load(x.of_256.sums.data() + at[c] * 16));
+                const __m256i lows = _mm256_madd_epi16(weights.lows, load(groups[at[c]].sums));
                 if constexpr (Traits::lows == Lows::offset) dots[c] = _mm256_sub_epi32(dots[c], lows);
                 else sums[c] = _mm256_fnmadd_ps(_mm256_set1_ps(weights.dmin * scale), _mm256_cvtepi32_ps(lows), sums[c]);
             }
@@ -271,10 +271,10 @@ template <Type type> struct Kind32 {
     template <int n> INLINE void add(const Weights& weights, const Activations& x, const std::size_t* at, __m256* out) {
 #pragma GCC unroll 4
         for (int c = 0; c < n; ++c) {
-            __m256i products = dots(weights, x.of_32.q.data() + at[c] * group_size);
-            const __m256 scales = _mm256_loadu_ps(x.of_32.scales.data() + at[c] * 8);
+            __m256i products = dots(weights, x.of_32.data()[at[c]].q);
+            const __m256 scales = _mm256_loadu_ps(x.scales_32.data() + at[c] * 8);
             if constexpr (Traits::offset != 0 || Traits::has_m) {
-                const __m256i all = load(x.of_32.sums.data() + at[c] * 8);
+                const __m256i all = load(x.of_32.data()[at[c]].sums);
                 if constexpr (Traits::has_m)
                     out[c] = _mm256_fmadd_ps(_mm256_mul_ps(weights.m, scales), _mm256_cvtepi32_ps(all), out[c]);
                 else products = _mm256_sub_epi32(products, _mm256_mullo_epi32(all, _mm256_set1_epi32(Traits::offset)));
@@ -289,41 +289,50 @@ INLINE void fetch_ahead(const std::uint8_t* at, std::size_t bytes) {
     for (std::size_t i = 0; i < bytes; i += 64) _mm_prefetch(reinterpret_cast<const char*>(at + 2048 + i), _MM_HINT_T0);
 }
 
-template <typename Kind> void multiply_quantised(const RowRange& rows, const Activations& x, const Columns& columns) {
+// Makes the compiler read the weights anew, once for all columns of a tile: left to itself it takes them for variables,
+// of which there are too many for the registers, and reads each again for every column.
+INLINE void keep_in_memory(const void* weights) { asm volatile("" : : "r"(weights) : "memory"); }
+
+// Row after row, with the sums of all columns in registers.
+template <typename Kind, int n> void multiply_few(const RowRange& rows, const Activations& x, const Columns& columns) {
+    const std::size_t n_groups = Kind::groups(rows);
+    typename Kind::Weights weights;
+    for (std::size_t row = 0; row < rows.count; ++row) {
+        const std::uint8_t* data = rows.data + row * rows.row_bytes;
+        __m256 sums[n];
+        std::size_t at[n];
+#pragma GCC unroll 4
+        for (int c = 0; c < n; ++c) {
+            sums[c] = _mm256_setzero_ps();
+            at[c] = columns.from[c];
+        }
+        for (std::size_t group = 0; group < n_groups; ++group) {
+            fetch_ahead(data + group * Kind::group_bytes, Kind::group_bytes);
+            Kind::unpack_group(data, group, rows.row_bytes, weights);
+            if constexpr (n > 1) keep_in_memory(&weights);
+            Kind::template add<n>(weights, x, at, sums);
+#pragma GCC unroll 4
+            for (int c = 0; c < n; ++c) at[c] += x.n_columns;
+        }
+#pragma GCC unroll 4
+        for (int c = 0; c < n; ++c) columns.out[columns.to[c] * columns.stride + row] = sum_lanes(sums[c]);
+    }
+}
+
+// A few rows group by group: of so many columns only the activations of one group fit the first-level cache.
+template <typename Kind> void multiply_many(const RowRange& rows, const Activations& x, const Columns& columns) {
     const std::size_t n_groups = Kind::groups(rows), n_columns = columns.count;
     typename Kind::Weights weights;
-    if (n_columns == 1) {
-        const std::size_t from = columns.from[0];
-        for (std::size_t row = 0; row < rows.count; ++row) {
-            const std::uint8_t* data = rows.data + row * rows.row_bytes;
-            __m256 sum = _mm256_setzero_ps();
-            for (std::size_t group = 0; group < n_groups; ++group) {
-                const std::size_t at = group * x.n_columns + from;
-                fetch_ahead(data + group * Kind::group_bytes, Kind::group_bytes);
-                Kind::unpack_group(data, group, rows.row_bytes, weights);
-                Kind::template add<1>(weights, x, &at, &sum);
-            }
-            columns.out[columns.to[0] * columns.stride + row] = sum_lanes(sum);
-        }
-        return;
-    }
-    // Of few columns all activations stay in the first-level cache, of many only those of one group.
-    const std::size_t tile = n_columns <= 4 ? 1 : row_tile;
     __m256 sums[row_tile * most_columns];
-    for (std::size_t first = 0; first < rows.count; first += tile) {
-        const std::size_t n_rows = std::min(tile, rows.count - first);
+    for (std::size_t first = 0; first < rows.count; first += row_tile) {
+        const std::size_t n_rows = std::min(row_tile, rows.count - first);
         for (std::size_t i = 0; i < n_rows * n_columns; ++i) sums[i] = _mm256_setzero_ps();
         for (std::size_t group = 0; group < n_groups; ++group)
             for (std::size_t row = 0; row < n_rows; ++row) {
                 Kind::unpack_group(rows.data + (first + row) * rows.row_bytes, group, rows.row_bytes, weights);
                 __m256* sum = sums + row * n_columns;
                 const std::size_t base = group * x.n_columns;
-                std::size_t i = 0;
-                for (; i + 2 <= n_columns; i += 2) {
-                    const std::size_t at[2] = {base + columns.from[i], base + columns.from[i + 1]};
-                    Kind::template add<2>(weights, x, at, sum + i);
-                }
-                if (i < n_columns) {
+                for (std::size_t i = 0; i < n_columns; ++i) {
                     const std::size_t at = base + columns.from[i];
                     Kind::template add<1>(weights, x, &at, sum + i);
                 }
@@ -331,6 +340,16 @@ template <typename Kind> void multiply_quantised(const RowRange& rows, const Act
         for (std::size_t i = 0; i < n_columns; ++i)
             for (std::size_t row = 0; row < n_rows; ++row)
                 columns.out[columns.to[i] * columns.stride + first + row] = sum_lanes(sums[row * n_columns + i]);
+    }
+}
+
+template <typename Kind> void multiply_quantised(const RowRange& rows, const Activations& x, const Columns& columns) {
+    switch (columns.count) {
+        case 1: return multiply_few<Kind, 1>(rows, x, columns);
+        case 2: return multiply_few<Kind, 2>(rows, x, columns);
+        case 3: return multiply_few<Kind, 3>(rows, x, columns);
+        case 4: return multiply_few<Kind, 4>(rows, x, columns);
+        default: return multiply_many<Kind>(rows, x, columns);
     }
 }
 
@@ -434,10 +453,10 @@ void pack_256(Activations& x, std::size_t column) {
     for (std::size_t group = 0; group < x.n_inputs / group_size; ++group, in += group_size) {
         const std::size_t at = group * x.n_columns + column;
         const float most = largest(in, group_size), inverse = inverse_scale(most);
-        x.of_256.scales.data()[at] = scale_of(most);
+        x.scales_256.data()[at] = scale_of(most);
         for (std::size_t i = 0; i < 8; ++i) {
-            const __m256i fours = quantise(in + 32 * i, inverse, x.of_256.q.data() + at * group_size + 32 * i);
-            std::int16_t* sums = x.of_256.sums.data() + at * 16 + 2 * i;
+            const __m256i fours = quantise(in + 32 * i, inverse, x.of_256.data()[at].q + 32 * i);
+            std::int16_t* sums = x.of_256.data()[at].sums + 2 * i;
             sums[0] = static_cast<std::int16_t>(sum_four(_mm256_castsi256_si128(fours)));
             sums[1] = static_cast<std::int16_t>(sum_four(_mm256_extracti128_si256(fours, 1)));
         }
@@ -448,17 +467,17 @@ void pack_32(Activations& x, std::size_t column) {
     const float* in = x.x + column * x.n_inputs;
     const std::size_t n_blocks = x.n_inputs / 32;
     for (std::size_t block = 0; block < (n_blocks + 7) / 8 * 8; ++block, in += 32) {
-        const std::size_t at = (block / 8 * x.n_columns + column) * 8 + block % 8;
+        const std::size_t at = block / 8 * x.n_columns + column, place = block % 8;
+        Group32& group = x.of_32.data()[at];
         const float most = block < n_blocks ? largest(in, 32) : 0;
-        x.of_32.scales.data()[at] = scale_of(most);
-        std::int8_t* q = x.of_32.q.data() + at * 32;
-        x.of_32.sums.data()[at] = 0;
+        x.scales_32.data()[at * 8 + place] = scale_of(most);
+        group.sums[place] = 0;
         if (block >= n_blocks) {
-            std::memset(q, 0, 32);
+            std::memset(group.q + 32 * place, 0, 32);
             continue;
         }
-        const __m256i fours = quantise(in, inverse_scale(most), q);
-        x.of_32.sums.data()[at] =
+        const __m256i fours = quantise(in, inverse_scale(most), group.q + 32 * place);
+        group.sums[place] =
             sum_four(_mm_add_epi32(_mm256_castsi256_si128(fours), _mm256_extracti128_si256(fours, 1)));
     }
 }

@@ -44,11 +44,9 @@ void choose_kernels(const Kernels& kernels) { chosen = &kernels; }
 Activations pack(const Matrix& matrix, const float* x, std::size_t n_columns) {
     const std::size_t n_groups = (matrix.n_inputs + group_size - 1) / group_size, size = n_groups * n_columns;
     const bool of_256 = needs(matrix, Format::blocks_of_256), of_32 = needs(matrix, Format::blocks_of_32);
-    Activations packed{x, n_columns, matrix.n_inputs, {}, {}};
-    if (of_256)
-        packed.of_256 = {Buffer<std::int8_t>(size * group_size), Buffer<float>(size), Buffer<std::int16_t>(size * 16)};
-    if (of_32)
-        packed.of_32 = {Buffer<std::int8_t>(size * group_size), Buffer<float>(size * 8), Buffer<std::int32_t>(size * 8)};
+    Activations packed{x, n_columns, matrix.n_inputs, {}, {}, {}, {}};
+    if (of_256) packed.of_256 = Buffer<Group256>(size), packed.scales_256 = Buffer<float>(size);
+    if (of_32) packed.of_32 = Buffer<Group32>(size), packed.scales_32 = Buffer<float>(size * 8);
     if (of_256 || of_32)
         parallel_for(n_columns, [&](std::size_t column) {
             if (of_256) kernels().pack_256(packed, column);

@@ -29,13 +29,13 @@ template <Type type> struct Kind256 {
     }
 
     INLINE float add(const Weights& weights, const Activations& x, std::size_t at, float sum) {
-        const std::int8_t* q = x.of_256.q.data() + at * group_size;
-        const std::int16_t* sums = x.of_256.sums.data() + at * 16;
+        const std::int8_t* q = x.of_256.data()[at].q;
+        const std::int16_t* sums = x.of_256.data()[at].sums;
         int dots = 0, lows = 0;
         for (int i = 0; i < 16; ++i) dots += weights.scales[i] * dot<Traits::values>(weights.q + 16 * i, q + 16 * i, 16);
         if constexpr (Traits::lows != Lows::none)
             for (int i = 0; i < 16; ++i) lows += weights.lows[i] * sums[i];
-        const float scale = x.of_256.scales.data()[at];
+        const float scale = x.scales_256.data()[at];
         if constexpr (Traits::lows == Lows::scaled)
             sum -= half_to_float(weights.dmin) * scale * static_cast<float>(lows);
         else dots -= lows;
@@ -55,10 +55,10 @@ template <Type type> struct Kind32 {
     }
 
     INLINE float add(const Weights& weights, const Activations& x, std::size_t at, float sum) {
-        const std::int8_t* q = x.of_32.q.data() + at * group_size;
+        const std::int8_t* q = x.of_32.data()[at].q;
         for (std::size_t i = 0; i < 8; ++i) {
-            const float scale = x.of_32.scales.data()[at * 8 + i];
-            const int all = x.of_32.sums.data()[at * 8 + i];
+            const float scale = x.scales_32.data()[at * 8 + i];
+            const int all = x.of_32.data()[at].sums[i];
             const int product = dot<Traits::values>(weights.q + 32 * i, q + 32 * i, 32) - Traits::offset * all;
             sum += half_to_float(weights.d[i]) * scale * static_cast<float>(product);
             if constexpr (Traits::has_m) sum += half_to_float(weights.m[i]) * scale * static_cast<float>(all);
@@ -116,10 +116,10 @@ void pack_256(Activations& x, std::size_t column) {
     for (std::size_t group = 0; group < x.n_inputs / group_size; ++group, in += group_size) {
         const std::size_t at = group * x.n_columns + column;
         const float most = largest(in, group_size);
-        x.of_256.scales.data()[at] = scale_of(most);
+        x.scales_256.data()[at] = scale_of(most);
         for (std::size_t i = 0; i < 16; ++i)
-            x.of_256.sums.data()[at * 16 + i] = static_cast<std::int16_t>(
-                quantise(in + 16 * i, 16, inverse_scale(most), x.of_256.q.data() + at * group_size + 16 * i));
+            x.of_256.data()[at].sums[i] = static_cast<std::int16_t>(
+                quantise(in + 16 * i, 16, inverse_scale(most), x.of_256.data()[at].q + 16 * i));
     }
 }
 
@@ -127,11 +127,12 @@ void pack_32(Activations& x, std::size_t column) {
     const float* in = x.x + column * x.n_inputs;
     const std::size_t n_blocks = x.n_inputs / 32;
     for (std::size_t block = 0; block < (n_blocks + 7) / 8 * 8; ++block, in += 32) {
-        const std::size_t at = (block / 8 * x.n_columns + column) * 8 + block % 8, count = block < n_blocks ? 32 : 0;
+        const std::size_t at = block / 8 * x.n_columns + column, place = block % 8, count = block < n_blocks ? 32 : 0;
+        Group32& group = x.of_32.data()[at];
         const float most = largest(in, count);
-        x.of_32.scales.data()[at] = scale_of(most);
-        std::fill_n(x.of_32.q.data() + at * 32, 32, std::int8_t{0});
-        x.of_32.sums.data()[at] = quantise(in, count, inverse_scale(most), x.of_32.q.data() + at * 32);
+        x.scales_32.data()[at * 8 + place] = scale_of(most);
+        std::fill_n(group.q + 32 * place, 32, std::int8_t{0});
+        group.sums[place] = quantise(in, count, inverse_scale(most), group.q + 32 * place);
     }
 }
 

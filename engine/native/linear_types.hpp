@@ -59,25 +59,25 @@ template <typename T> class Buffer {
     std::unique_ptr<T, Free> data_;
 };
 
-// Columns of activations in the formats asked for. Quantised values lie group by group, in a group column by column:
-//   q      int8 [groups, columns, 256], zero behind the last input
-//   scales float [groups, columns] (blocks of 256) or [groups, columns, 8] (blocks of 32)
-//   sums   of q over 16 values: int16 [groups, columns, 16], or over 32 values: int32 [groups, columns, 8]
+// Quantised activations of one column: 256 values and their sums over 16 or over 32 of them.
+struct alignas(32) Group256 {
+    std::int8_t q[256];
+    std::int16_t sums[16];
+};
+struct alignas(32) Group32 {
+    std::int8_t q[256];
+    std::int32_t sums[8];
+};
+
+// Columns of activations in the formats asked for: [groups, columns], zero behind the last input; scales alike, eight
+// for each group of 32-blocks.
 struct Activations {
-    struct Blocks256 {
-        Buffer<std::int8_t> q;
-        Buffer<float> scales;
-        Buffer<std::int16_t> sums;
-    };
-    struct Blocks32 {
-        Buffer<std::int8_t> q;
-        Buffer<float> scales;
-        Buffer<std::int32_t> sums;
-    };
     const float* x;  // [columns, inputs]
     std::size_t n_columns, n_inputs;
-    Blocks256 of_256;
-    Blocks32 of_32;
+    Buffer<Group256> of_256;
+    Buffer<float> scales_256;
+    Buffer<Group32> of_32;
+    Buffer<float> scales_32;
 };
 
 // A block's scale and what its values are multiplied by. A block whose largest magnitude is too small for the inverse
