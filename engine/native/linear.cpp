@@ -30,7 +30,8 @@ void require(bool condition, const char* message) {
 struct OwningMatrix : Matrix {
     std::vector<Bytes3> arrays;
 
-    OwningMatrix(std::size_t inputs, const std::vector<int>& types, std::vector<Bytes3> data) : arrays(std::move(data)) {
+    OwningMatrix(std::size_t inputs, const std::vector<int>& types, std::vector<Bytes3> data)
+        : arrays(std::move(data)) {
         require(!arrays.empty() && types.size() == arrays.size(), "a matrix needs parts, and a type for each");
         n_inputs = inputs;
         n_experts = arrays[0].shape(0);

@@ -32,7 +32,8 @@ template <Type type> struct Kind256 {
         const std::int8_t* q = x.of_256.data()[at].q;
         const std::int16_t* sums = x.of_256.data()[at].sums;
         int dots = 0, lows = 0;
-        for (int i = 0; i < 16; ++i) dots += weights.scales[i] * dot<Traits::values>(weights.q + 16 * i, q + 16 * i, 16);
+        for (int i = 0; i < 16; ++i)
+            dots += weights.scales[i] * dot<Traits::values>(weights.q + 16 * i, q + 16 * i, 16);
         if constexpr (Traits::lows != Lows::none)
             for (int i = 0; i < 16; ++i) lows += weights.lows[i] * sums[i];
         const float scale = x.scales_256.data()[at];
