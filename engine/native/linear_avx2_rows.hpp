@@ -11,9 +11,10 @@ namespace {
 
 constexpr std::size_t row_tile = 4;
 
-// Ahead of the processor's own guess, which begins anew on every page.
-INLINE void fetch_ahead(const std::uint8_t* at, std::size_t bytes) {
-    for (std::size_t i = 0; i < bytes; i += 64) _mm_prefetch(reinterpret_cast<const char*>(at + 2048 + i), _MM_HINT_T0);
+// Weights that are needed soon: the processor's own guess begins anew on every page, and does not see that the rows of
+// a tile lie one behind the other.
+template <_mm_hint hint> INLINE void fetch(const std::uint8_t* from, std::size_t bytes) {
+    for (std::size_t i = 0; i < bytes; i += 64) _mm_prefetch(reinterpret_cast<const char*>(from + i), hint);
 }
 
 // Makes the compiler read the weights anew, once for all columns of a tile: left to itself it takes them for variables,
@@ -34,7 +35,7 @@ template <typename Kind, int n> void multiply_few(const RowRange& rows, const Ac
             at[c] = columns.from[c];
         }
         for (std::size_t group = 0; group < n_groups; ++group) {
-            fetch_ahead(data + group * Kind::group_bytes, Kind::group_bytes);
+            fetch<_MM_HINT_T0>(data + group * Kind::group_bytes + 2048, Kind::group_bytes);
             Kind::unpack_group(data, group, rows.row_bytes, weights);
             if constexpr (n > 1) keep_in_memory(&weights);
             Kind::template add<n>(weights, x, at, sums);
@@ -56,7 +57,9 @@ template <typename Kind> void multiply_many(const RowRange& rows, const Activati
         for (std::size_t i = 0; i < n_rows * n_columns; ++i) sums[i] = _mm256_setzero_ps();
         for (std::size_t group = 0; group < n_groups; ++group)
             for (std::size_t row = 0; row < n_rows; ++row) {
-                Kind::unpack_group(rows.data + (first + row) * rows.row_bytes, group, rows.row_bytes, weights);
+                const std::uint8_t* data = rows.data + (first + row) * rows.row_bytes;
+                fetch<_MM_HINT_T1>(data + row_tile * rows.row_bytes + group * Kind::group_bytes, Kind::group_bytes);
+                Kind::unpack_group(data, group, rows.row_bytes, weights);
                 __m256* sum = sums + row * n_columns;
                 const std::size_t base = group * x.n_columns;
                 for (std::size_t i = 0; i < n_columns; ++i) {
