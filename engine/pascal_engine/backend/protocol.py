@@ -3,14 +3,26 @@
 Two laws bind every backend. *Row invariance*: what an operation computes for a token is bit for bit a function of its
 own sequence, never of the others in the batch, of the row, or of the padding. *State*: pools change only in the rows
 that the batch names, and only by its valid tokens.
+
+What a weight is multiplied by depends on its type, and is the same in every backend:
+
+- F32, F16, BF16: the activations in float32.
+- Q2_K to Q6_K and the IQ types but IQ4_NL: activations in blocks of 256, each an int8 vector and one scale.
+- Q4_0 to Q8_0 and IQ4_NL: the same in blocks of 32.
+
+The scale of a block is amax / 127 in float32, where amax is the largest magnitude in it; its values are
+x * (127 / amax), rounded half to even. A block with amax < 1e-30 is all zero, one with a NaN has NaN for its scale.
+Rows of weights hold whole blocks of their type.
 """
 
+from collections.abc import Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from pascal_engine.backend.batch import Batch
+from pascal_engine.gguf.rows import Rows
 
 Tensor: TypeAlias = Any
 """An array of the backend's own kind; the forward pass only slices its last axis and reshapes it."""
@@ -30,8 +42,9 @@ class Backend(Protocol):
     def vector(self, values: F32) -> Tensor:
         """Hands over a small weight (norms, gates, convolution kernels)."""
 
-    def matrix(self, values: F32) -> Tensor:
-        """Hands over a weight [outputs, inputs], or a stack of them [experts, outputs, inputs]."""
+    def matrix(self, parts: Sequence[Rows]) -> Tensor:
+        """Hands over a weight [outputs, inputs], or a stack of them [experts, outputs, inputs]; its outputs are those
+        of the parts, which may be of different types, one part behind the other."""
 
     def zeros(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Tensor:
         """A pool of state, all zero."""

@@ -11,6 +11,7 @@ from gguf import GGMLQuantizationType, GGUFReader, ReaderTensor
 from gguf.quants import dequantize
 
 from pascal_engine.errors import ModelError
+from pascal_engine.gguf.rows import Rows
 
 F32 = npt.NDArray[np.float32]
 T = TypeVar("T")
@@ -80,6 +81,17 @@ class ModelFile:
     def tensor(self, name: str, *shape: int) -> F32:
         """Tensor `name`, decoded to float32 in NumPy order (last axis = input); it must have `shape`, but for
         leading axes of size one."""
+        tensor = self._checked(name, shape)
+        return np.ascontiguousarray(dequantize(tensor.data, tensor.tensor_type), dtype=np.float32).reshape(shape)
+
+    def rows(self, name: str, *shape: int) -> Rows:
+        """Tensor `name` as it lies in the file, a view of it; shape and errors as for `tensor`."""
+        tensor = self._checked(name, shape)
+        data = np.asarray(tensor.data).reshape(-1).view(np.uint8).reshape(*shape[:-1], -1)
+        return Rows(tensor.tensor_type, shape[-1], data)
+
+    def _checked(self, name: str, shape: tuple[int, ...]) -> ReaderTensor:
+        """The tensor, no longer unread; one that is missing or of another shape is an error."""
         tensor = self._tensors.get(name)
         if tensor is None:
             raise ModelError(f"{self.path}: the tensor {name} is missing; convert the model anew with llama.cpp.")
@@ -87,7 +99,7 @@ class ModelFile:
         found = tuple(int(size) for size in reversed(tensor.shape))
         if _significant(found) != _significant(shape):
             raise ModelError(f"{self.path}: tensor {name} has shape {found}, its metadata promise {shape}.")
-        return np.ascontiguousarray(dequantize(tensor.data, tensor.tensor_type), dtype=np.float32).reshape(shape)
+        return tensor
 
     def unread(self, *ignored_prefixes: str) -> list[str]:
         """Names of the tensors nobody asked for, without those that begin with one of `ignored_prefixes`."""

@@ -1,5 +1,6 @@
 """The NumPy implementation of the backend protocol: clear first, fast second."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,8 @@ from pascal_engine.backend.batch import Batch
 from pascal_engine.backend.reference import attention, delta_net, experts
 from pascal_engine.backend.reference.delta_net import sigmoid
 from pascal_engine.backend.reference.gemm import PinnedGemm
+from pascal_engine.backend.reference.matrix import Matrix
+from pascal_engine.gguf.rows import Rows
 
 F32 = npt.NDArray[np.float32]
 Pool = npt.NDArray[np.floating]
@@ -33,9 +36,8 @@ class ReferenceBackend:
     def vector(self, values: F32) -> F32:
         return values
 
-    def matrix(self, values: F32) -> F32:
-        self._gemm.register(values)
-        return values
+    def matrix(self, parts: Sequence[Rows]) -> Matrix:
+        return Matrix.of(parts, self._gemm)
 
     def zeros(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Pool:
         return np.zeros(shape, dtype)
@@ -49,13 +51,13 @@ class ReferenceBackend:
     def copy_in(self, pool: Pool, row: int, saved: Pool, first: int = 0) -> None:
         pool[row, first : first + len(saved)] = saved
 
-    def embed(self, table: F32, batch: Batch) -> F32:
-        return table[batch.tokens]
+    def embed(self, table: Matrix, batch: Batch) -> F32:
+        return table.weights[batch.tokens]
 
-    def linear(self, x: F32, matrix: F32) -> F32:
+    def linear(self, x: F32, matrix: Matrix) -> F32:
         if x.shape[1] > 1:
-            return self._gemm.blocks(x, matrix)
-        return self._gemm.rows(x[:, 0], matrix)[:, None]
+            return matrix.blocks(x)
+        return matrix.rows(x[:, 0])[:, None]
 
     def add(self, x: F32, y: F32) -> F32:
         return x + y
@@ -104,9 +106,8 @@ class ReferenceBackend:
     def take_heads(self, x: F32, heads: tuple[int, ...]) -> F32:
         return x[:, :, list(heads)]
 
-    def experts(self, x: F32, router: F32, gate_up: F32, down: F32, n_used: int) -> F32:
-        rows = x.reshape(-1, x.shape[-1])
-        return experts.mixture(self._gemm, rows, router, gate_up, down, n_used).reshape(x.shape)
+    def experts(self, x: F32, router: Matrix, gate_up: Matrix, down: Matrix, n_used: int) -> F32:
+        return experts.mixture(x.reshape(-1, x.shape[-1]), router, gate_up, down, n_used).reshape(x.shape)
 
     def last_valid(self, x: F32, batch: Batch) -> F32:
         return np.take_along_axis(x, batch.ends[:, None, None] - 1, axis=1)
