@@ -110,9 +110,13 @@ std::vector<std::string> instruction_sets() {
 }
 
 void set_instructions(const std::string& name) {
+    use_avx2 = false;
     if (name == portable_kernels.name) return choose_kernels(portable_kernels);
 #if defined(__x86_64__)
-    if (name == avx2_kernels.name && has_avx2()) return choose_kernels(avx2_kernels);
+    if (name == avx2_kernels.name && has_avx2()) {
+        use_avx2 = true;
+        return choose_kernels(avx2_kernels);
+    }
 #endif
     throw std::invalid_argument("no such instruction set here");
 }

@@ -19,9 +19,6 @@ void bind_pointwise(nb::module_& module);
 void bind_delta(nb::module_& module);
 void bind_attention(nb::module_& module);
 
-// Whether operations use AVX2, FMA and F16C; set at load from what the processor has.
-extern bool use_avx2;
-
 #if defined(__x86_64__)
 #define PASCAL_DISPATCH(kernel, ...) (use_avx2 ? avx2::kernel(__VA_ARGS__) : portable::kernel(__VA_ARGS__))
 #else

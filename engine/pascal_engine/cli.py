@@ -26,6 +26,7 @@ _EXAMPLES = """\
 examples:
   pascal-engine -m model.gguf                       serve on http://127.0.0.1:8080, one request at a time
   pascal-engine -m model.gguf -np 4 -c 16384        four requests at once, 4096 tokens of context each
+  pascal-engine -m model.gguf -t 8 -ctk q8_0        eight threads, keys in 8 bits
   pascal-engine -m model.gguf -ctk f32 -ctv f32     keys and values at full precision
 
   curl http://127.0.0.1:8080/v1/chat/completions -d '{"messages": [{"role": "user", "content": "Hello"}]}'
@@ -36,7 +37,14 @@ def main(argv: list[str] | None = None) -> int:
     """Serves until interrupted. Returns the exit code: 0 after a clean end, 2 if the service cannot start."""
     arguments = _parser().parse_args(argv)
     console = Console(stderr=True, highlight=False)
-    options = EngineOptions(arguments.ctx_size, arguments.parallel, arguments.cache_type_k, arguments.cache_type_v)
+    options = EngineOptions(
+        arguments.ctx_size,
+        arguments.parallel,
+        arguments.cache_type_k,
+        arguments.cache_type_v,
+        backend=arguments.backend,
+        threads=arguments.threads,
+    )
     try:
         with _bind(arguments.host, arguments.port) as listener:
             engine = _load(Path(arguments.model), options, console)
@@ -113,10 +121,24 @@ def _parser() -> argparse.ArgumentParser:
         add(
             f"-ct{short}",
             f"--cache-type-{short}",
-            choices=("f32", "f16"),
+            choices=("f32", "f16", "q8_0", "q4_0"),
             default="f16",
             help=f"number format of cached {what} (default: f16)",
         )
+    add(
+        "--backend",
+        choices=("cpu", "reference"),
+        default="cpu",
+        help="what computes: compiled kernels, or slow NumPy to compare them with (default: cpu)",
+    )
+    add(
+        "-t",
+        "--threads",
+        type=_whole_number(0, 1024),
+        default=0,
+        metavar="N",
+        help="threads that compute (default: 0, the number of physical cores)",
+    )
     add("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
     add(
         "--port",

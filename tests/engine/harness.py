@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 
 import httpx
 
-from pascal_engine.engine import CacheType, Engine, EngineOptions
+from pascal_engine.backend.protocol import KvKind
+from pascal_engine.engine import BackendName, Engine, EngineOptions
 from pascal_engine.schedule.sampling import SamplingParams
 from pascal_engine.schedule.sequence import Delta, Event, Failed, Finished, GenerationRequest
 
@@ -44,9 +45,11 @@ class Inbox:
         return last
 
 
-def open_tiny(path: Path, parallel: int = 6, ctx: int = 512, kv: CacheType = "f32") -> Engine:
+def open_tiny(
+    path: Path, parallel: int = 6, ctx: int = 512, kv: KvKind = "f32", backend: BackendName = "cpu"
+) -> Engine:
     """An engine of `parallel` slots of `ctx` tokens."""
-    return Engine.open(path, EngineOptions(parallel * ctx, parallel, kv, kv))
+    return Engine.open(path, EngineOptions(parallel * ctx, parallel, kv, kv, backend=backend))
 
 
 def submit(engine: Engine, request: GenerationRequest) -> Inbox:

@@ -84,7 +84,7 @@ def inputs_of(kind: Q) -> int:
 @pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.name)
 def test_embeddings_are_those_of_the_formats_definition(kind: Q) -> None:
     rows = random_rows(kind, 9, inputs_of(kind))
-    got = matrices.embed(matrices.matrix([rows]), np.array([[3, 8], [0, 3]]))
+    got = matrices.rows_of(matrices.matrix([rows]), np.array([[3, 8], [0, 3]]))
     expected = dequantize(rows.data, kind)[np.array([[3, 8], [0, 3]])]
     assert np.array_equal(got, expected)
 
@@ -225,6 +225,6 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match="unknown type"):
         matrices.matrix([Rows(Q.TQ1_0, 512, rows.data)])
     with pytest.raises(ValueError, match="no such token"):
-        matrices.embed(matrix, np.array([[4]]))
+        matrices.rows_of(matrix, np.array([[4]]))
     with pytest.raises(ValueError, match="instruction set"):
         _native.set_instructions("x87")

@@ -16,7 +16,7 @@ Rows of weights hold whole blocks of their type.
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,12 +27,18 @@ from pascal_engine.gguf.rows import Rows
 Tensor: TypeAlias = Any
 """An array of the backend's own kind; the forward pass only slices its last axis and reshapes it."""
 
+KvKind: TypeAlias = Literal["f32", "f16", "q8_0", "q4_0"]
+"""Number format of keys or values: the latter two in blocks of 32, laid out and rounded as in GGUF files."""
+
 F32 = npt.NDArray[np.float32]
 HostArray = npt.NDArray[Any]
 
 
 class Backend(Protocol):
-    """Arithmetic on tensors [n, T, ...] of float32, and the pools of state."""
+    """Arithmetic on tensors [n, T, ...] of float32, and the pools of state.
+
+    A backend may leave padding out: its n is then the number of all valid tokens, sequence after sequence, its T is 1.
+    """
 
     @property
     def uniform(self) -> bool:
@@ -48,6 +54,10 @@ class Backend(Protocol):
 
     def zeros(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Tensor:
         """A pool of state, all zero."""
+
+    def kv_pool(self, rows: int, pages: int, kv_heads: int, head_dim: int, kind: KvKind) -> Tensor:
+        """A pool of keys or values, all zero, whose first two axes are [rows, pages]; a format that does not fit the
+        heads is a `ModelError`."""
 
     def clear(self, pool: Tensor, row: int, used: int | None = None) -> None:
         """Zeroes row `row` of a pool, or only the first `used` entries of its second axis."""
@@ -86,7 +96,7 @@ class Backend(Protocol):
         """Rotates the first dimensions of heads [n, T, heads, head_dim]; pairs lie half the rotated width apart."""
 
     def attention(self, q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor, batch: Batch) -> Tensor:
-        """Stores k and v [n, T, kv_heads, head_dim] in the pools [rows, pages, kv_heads, BLOCK, head_dim], and
+        """Stores k and v [n, T, kv_heads, head_dim] in the pools, and
         attends causally with q [n, T, heads, head_dim] over all that the row then holds: [n, T, heads, head_dim]."""
 
     def causal_conv(self, x: Tensor, kernel: Tensor, pool: Tensor, batch: Batch) -> Tensor:

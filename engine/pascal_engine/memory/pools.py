@@ -9,17 +9,16 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from pascal_engine.backend.batch import BLOCK
-from pascal_engine.backend.protocol import Backend, Tensor
+from pascal_engine.backend.protocol import Backend, KvKind, Tensor
 from pascal_engine.hybrid.params import HyperParams
 from pascal_engine.memory.checkpoints import Arrays, Snapshot, StateSource, n_pages
 
 
 @dataclass(frozen=True)
 class KvPool:
-    """Keys and values of one attention layer: [rows, pages, kv_heads, BLOCK, head_dim]."""
+    """Keys and values of one attention layer, see `Backend.kv_pool`."""
 
     keys: Tensor
     values: Tensor
@@ -42,8 +41,8 @@ class StatePools:
         params: HyperParams,
         n_rows: int,
         n_ctx: int,
-        key_type: npt.DTypeLike = np.float32,
-        value_type: npt.DTypeLike = np.float32,
+        key_type: KvKind = "f32",
+        value_type: KvKind = "f32",
     ) -> None:
         self.n_rows = n_rows
         self.n_ctx = n_ctx
@@ -104,8 +103,8 @@ class StatePools:
 
     def _attention(self, params: HyperParams) -> KvPool:
         pages = -(-self.n_ctx // BLOCK)
-        shape = (self.n_rows, pages, params.n_kv_heads, BLOCK, params.head_dim)
-        return KvPool(self._backend.zeros(shape, self._key_type), self._backend.zeros(shape, self._value_type))
+        shape = (self.n_rows, pages, params.n_kv_heads, params.head_dim)
+        return KvPool(*(self._backend.kv_pool(*shape, kind) for kind in (self._key_type, self._value_type)))
 
     def _recurrent(self, params: HyperParams) -> RecurrentPool:
         delta = params.delta_net

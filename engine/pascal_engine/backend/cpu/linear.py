@@ -21,8 +21,8 @@ class Matrices:
         stacks = [part.data.reshape(-1, *part.data.shape[-2:]) for part in parts]
         return _native.Matrix(parts[0].n_inputs, [int(part.type) for part in parts], stacks)
 
-    def embed(self, table: _native.Matrix, tokens: Ints) -> F32:
-        """Rows of `table` [vocabulary, hidden] for tokens [n, T]: [n, T, hidden]."""
+    def rows_of(self, table: _native.Matrix, tokens: Ints) -> F32:
+        """Rows of `table` [vocabulary, hidden] for tokens of any shape [...]: [..., hidden]."""
         out = np.empty((tokens.size, table.n_inputs), np.float32)
         _native.embed(table, np.ascontiguousarray(tokens.ravel(), np.int64), out)
         return out.reshape(*tokens.shape, table.n_inputs)

@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from pascal_engine.backend import kv
 from pascal_engine.backend.batch import Batch
+from pascal_engine.backend.protocol import KvKind
 from pascal_engine.backend.reference import attention, delta_net, experts
 from pascal_engine.backend.reference.delta_net import sigmoid
 from pascal_engine.backend.reference.gemm import PinnedGemm
@@ -14,7 +17,7 @@ from pascal_engine.backend.reference.matrix import Matrix
 from pascal_engine.gguf.rows import Rows
 
 F32 = npt.NDArray[np.float32]
-Pool = npt.NDArray[np.floating]
+Pool = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,9 @@ class ReferenceBackend:
 
     def zeros(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Pool:
         return np.zeros(shape, dtype)
+
+    def kv_pool(self, rows: int, pages: int, kv_heads: int, head_dim: int, kind: KvKind) -> Pool:
+        return kv.kv_pool(rows, pages, kv_heads, head_dim, kind)
 
     def clear(self, pool: Pool, row: int, used: int | None = None) -> None:
         pool[row, :used] = 0
