@@ -14,6 +14,7 @@ from pascal_engine.schedule.sampling import SamplingParams
 from pascal_engine.schedule.sequence import Delta, Event, Failed, Finished, GenerationRequest
 
 DATA = Path(__file__).parents[1] / "data" / "engine"
+BACKENDS: tuple[BackendName, ...] = ("reference", "cpu")
 GREEDY = SamplingParams(temperature=0)
 
 Json: TypeAlias = dict[str, Any]

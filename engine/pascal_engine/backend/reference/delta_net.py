@@ -32,11 +32,12 @@ def causal_conv(x: F32, kernel: F32, pool: F32, batch: Batch) -> F32:
 def delta_rule(q: F32, k: F32, v: F32, log_decay: F32, beta: F32, pool: F32, batch: Batch) -> F32:
     """All sequences advance together, token by token; see `Backend.delta_rule`.
 
-    On padding the decay is exp(0) = 1 and the write strength 0, which leaves the state bit for bit as it was.
+    On padding all inputs count as 0: a decay of exp(0) = 1 and a write of 0 leave the state bit for bit as it was.
     """
     valid = batch.valid[:, :, None]
     decay = np.exp(np.where(valid, log_decay, np.float32(0)))
     beta = np.where(valid, beta, np.float32(0))
+    q, k, v = (np.where(valid[..., None], part, np.float32(0)) for part in (q, k, v))
     q = q * np.float32(q.shape[-1] ** -0.5)
     state = pool[batch.rows]
     out = np.zeros_like(v)
