@@ -1,4 +1,4 @@
-"""The CPU backend: the same bits for any number of threads, any chunking and any neighbours; its functions' accuracy."""
+"""The CPU backend: the same bits for any number of threads, any chunks and neighbours; its functions' accuracy."""
 
 from collections.abc import Callable, Iterator, Set
 from pathlib import Path

@@ -37,8 +37,8 @@ def encoded(values: F32, pool: Pool) -> Pool:
     """Values [..., head_dim] in the format of `pool`; what is too large for half precision becomes infinite."""
     with np.errstate(over="ignore", invalid="ignore"):
         if pool.dtype == np.uint8:
-            return quantize(np.ascontiguousarray(values), _kind(pool, values.shape[-1]))
-        return values.astype(pool.dtype)
+            return np.asarray(quantize(np.ascontiguousarray(values), _kind(pool, values.shape[-1])))
+        return np.asarray(values, pool.dtype)
 
 
 def decoded(pool: Pool, head_dim: int) -> F32:
