@@ -55,7 +55,9 @@ void causal_conv(const In& in, const Kernel& kernel, const ConvPool& pool, const
         const ConvRun run{x.at(token), sequences.length(i), x.stride, kernel.data(), n_taps, n_channels,
                        pool.data() + static_cast<std::size_t>(rows.data()[i]) * kept, out.data() + token * n_channels};
         const std::size_t stop = std::min(n_channels, first + channels);
-        PASCAL_DISPATCH(causal_conv, run, first, stop);
+        static thread_local std::vector<float> weights;
+        weights.resize(n_taps * 8);
+        PASCAL_DISPATCH(causal_conv, run, first, stop, weights.data());
     });
 }
 

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +142,7 @@ class CpuBackend(Matrices):
 
     def take_heads(self, x: F32, heads: tuple[int, ...]) -> F32:
         out = np.empty((*x.shape[:2], len(heads), x.shape[3]), np.float32)
-        _native.take_heads(x, np.array(heads, np.int64), out)
+        _native.take_heads(x, _indices(heads), out)
         return out
 
     def last_valid(self, x: F32, batch: Batch) -> F32:
@@ -155,6 +156,11 @@ class CpuBackend(Matrices):
         if self._packing is None or self._packing.batch is not batch:
             self._packing = Packing.of(batch)
         return self._packing
+
+
+@lru_cache
+def _indices(heads: tuple[int, ...]) -> Ints:
+    return np.array(heads, np.int64)
 
 
 def physical_cores() -> int:

@@ -29,9 +29,10 @@ class Matrices:
 
     def linear(self, x: F32, matrix: _native.Matrix) -> F32:
         """x @ matrix.T: [n, T, inputs] to [n, T, outputs]."""
-        out = np.empty((*x.shape[:-1], matrix.n_outputs), np.float32)
-        _native.linear(_columns(x), matrix, out.reshape(-1, matrix.n_outputs))
-        return out
+        columns = _columns(x)
+        out = np.empty((len(columns), matrix.n_outputs), np.float32)
+        _native.linear(columns, matrix, out)
+        return out.reshape(*x.shape[:-1], matrix.n_outputs)
 
     def experts(
         self, x: F32, router: _native.Matrix, gate_up: _native.Matrix, down: _native.Matrix, n_used: int
