@@ -1,8 +1,7 @@
 // Causal convolution, gates and the delta rule, of one sequence each.
 
-// Channels first ... stop - 1 through all tokens; then the last inputs become the history. `weights` has room for the
-// taps of eight channels.
-static void causal_conv(const ConvRun& run, std::size_t first, std::size_t stop, float* weights) {
+// Channels first ... stop - 1 through all tokens; then the last inputs become the history.
+static void causal_conv(const ConvRun& run, std::size_t first, std::size_t stop) {
     const std::size_t before = run.n_taps - 1;
     for (std::size_t channel = first; channel < stop; channel += lanes) {
         const std::size_t count = stop - channel;
@@ -10,13 +9,10 @@ static void causal_conv(const ConvRun& run, std::size_t first, std::size_t stop,
             return at < before ? load(run.history + at * run.n_channels + channel, count)
                                : load(run.x + (at - before) * run.stride + channel, count);
         };
-        for (std::size_t i = 0; i < lanes && i < count; ++i)
-            for (std::size_t tap = 0; tap < run.n_taps; ++tap)
-                weights[tap * lanes + i] = run.kernel[(channel + i) * run.n_taps + tap];
         for (std::size_t token = 0; token < run.n_tokens; ++token) {
             V8 total{};
             for (std::size_t tap = 0; tap < run.n_taps; ++tap)
-                total = fma(input(token + tap), load(weights + tap * lanes), total);
+                total = fma(input(token + tap), load(run.kernel + tap * run.n_channels + channel, count), total);
             store(run.out + token * run.n_channels + channel, total * sigmoid(total), count);
         }
         for (std::size_t at = 0; at < before; ++at)

@@ -8,7 +8,7 @@ namespace {
 struct ConvRun {
     const float* x;  // the sequence's tokens, `stride` apart
     std::size_t n_tokens, stride;
-    const float* kernel;  // [channels, taps]
+    const float* kernel;  // [taps, channels]
     std::size_t n_taps, n_channels;
     float* history;  // [taps - 1, channels]
     float* out;      // [tokens, channels]
@@ -42,9 +42,9 @@ using StatePool = nb::ndarray<float, nb::ndim<4>, nb::c_contig, nb::device::cpu>
 void causal_conv(const In& in, const Kernel& kernel, const ConvPool& pool, const Indices& rows, const Indices& offsets,
                  const Out& out) {
     const Tokens x(in);
-    const std::size_t n_channels = x.width, n_taps = kernel.shape(1), kept = (n_taps - 1) * n_channels;
+    const std::size_t n_channels = x.width, n_taps = kernel.shape(0), kept = (n_taps - 1) * n_channels;
     const Sequences sequences(rows, offsets, pool.shape(0), x.count);
-    require(kernel.shape(0) == n_channels && pool.shape(1) == n_taps - 1 && pool.shape(2) == n_channels &&
+    require(n_taps > 0 && kernel.shape(1) == n_channels && pool.shape(1) == n_taps - 1 && pool.shape(2) == n_channels &&
                 out.size() == x.count * n_channels,
             "x, kernel, pool and out do not fit");
     nb::gil_scoped_release release;
@@ -55,9 +55,7 @@ void causal_conv(const In& in, const Kernel& kernel, const ConvPool& pool, const
         const ConvRun run{x.at(token), sequences.length(i), x.stride, kernel.data(), n_taps, n_channels,
                        pool.data() + static_cast<std::size_t>(rows.data()[i]) * kept, out.data() + token * n_channels};
         const std::size_t stop = std::min(n_channels, first + channels);
-        static thread_local std::vector<float> weights;
-        weights.resize(n_taps * 8);
-        PASCAL_DISPATCH(causal_conv, run, first, stop, weights.data());
+        PASCAL_DISPATCH(causal_conv, run, first, stop);
     });
 }
 

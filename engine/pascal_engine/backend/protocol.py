@@ -46,7 +46,10 @@ class Backend(Protocol):
         reused, since a request would then depend on who computed its beginning."""
 
     def vector(self, values: F32) -> Tensor:
-        """Hands over a small weight (norms, gates, convolution kernels)."""
+        """Hands over a small weight (norms, gates)."""
+
+    def conv_kernel(self, values: F32) -> Tensor:
+        """Hands over a kernel [channels, K] of `causal_conv`."""
 
     def matrix(self, parts: Sequence[Rows]) -> Tensor:
         """Hands over a weight [outputs, inputs], or a stack of them [experts, outputs, inputs]; its outputs are those
@@ -100,7 +103,7 @@ class Backend(Protocol):
         attends causally with q [n, T, heads, head_dim] over all that the row then holds: [n, T, heads, head_dim]."""
 
     def causal_conv(self, x: Tensor, kernel: Tensor, pool: Tensor, batch: Batch) -> Tensor:
-        """silu of the depthwise convolution of x [n, T, channels] with kernel [channels, K] over time; the pool
+        """silu of the depthwise convolution of x [n, T, channels] with a kernel over time; the pool
         [rows, K - 1, channels] holds the inputs before, and keeps the last ones."""
 
     def delta_gates(self, alpha: Tensor, beta: Tensor, a: Tensor, dt: Tensor) -> tuple[Tensor, Tensor]:

@@ -163,7 +163,9 @@ class _Loader:
         gate = self._rows(f"{prefix}attn_gate", delta.value_width)
         return DeltaNetWeights(
             project=self._backend.matrix([qkv, gate, beta, alpha]),
-            conv=self.vector(f"{prefix}ssm_conv1d.weight", delta.conv_channels, delta.conv_kernel),
+            conv=self._backend.conv_kernel(
+                self._file.tensor(f"{prefix}ssm_conv1d.weight", delta.conv_channels, delta.conv_kernel)
+            ),
             dt=self.vector(f"{prefix}ssm_dt.bias", delta.n_value_heads),
             a=self.vector(f"{prefix}ssm_a", delta.n_value_heads),
             norm=self.vector(f"{prefix}ssm_norm.weight", delta.head_dim),

@@ -65,6 +65,9 @@ class CpuBackend(Matrices):
     def vector(self, values: F32) -> F32:
         return np.ascontiguousarray(values, np.float32)
 
+    def conv_kernel(self, values: F32) -> F32:
+        return np.ascontiguousarray(values.T, np.float32)
+
     def zeros(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Pool:
         return np.zeros(shape, dtype)
 

@@ -39,6 +39,9 @@ class ReferenceBackend:
     def vector(self, values: F32) -> F32:
         return values
 
+    def conv_kernel(self, values: F32) -> F32:
+        return values
+
     def matrix(self, parts: Sequence[Rows]) -> Matrix:
         return Matrix.of(parts, self._gemm)
 
