@@ -120,7 +120,7 @@ def test_a_missing_file_and_a_directory(tmp_path: Path) -> None:
 def test_a_file_that_is_no_gguf_or_only_its_beginning(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "bad.gguf"
     path.write_bytes(content)
-    assert "not a GGUF" in (message := failure(path)) or "damaged" in message
+    assert any(part in failure(path) for part in ("not a GGUF", "damaged", "version 4294967295 is not supported"))
 
 
 @pytest.mark.parametrize("share", [0.001, 0.01, 0.03, 0.3, 0.9, 0.999])
@@ -178,7 +178,7 @@ def test_types_that_are_not_supported(data: Path, tmp_path: Path) -> None:
     content = (data / "llama-tiny.gguf").read_bytes()
     name = b"token_embd.weight"
     at = content.index(name) + len(name) + 4 + 2 * 8
-    for number, part in ((20, "IQ4_NL"), (99, "unknown type (number 99)")):
+    for number, part in ((19, "type IQ1_S, which is not supported"), (99, "unknown type (number 99)")):
         path = tmp_path / "type.gguf"
         path.write_bytes(content[:at] + number.to_bytes(4, "little") + content[at + 4 :])
         assert part in failure(path)
