@@ -115,8 +115,8 @@ class _Parser:
         for _ in range(count):
             key = self._text("the name of a key")
             if key in metadata:
-                raise HeaderError(f"the file is damaged (key {key} is there twice)")
-            metadata[key] = self._value(self._number("<I"), f"key {key}", 0)
+                raise HeaderError(f"the file is damaged (key {_short(key)} is there twice)")
+            metadata[key] = self._value(self._number("<I"), f"key {_short(key)}", 0)
         return metadata
 
     def _value(self, kind: int, key: str, depth: int) -> Value:
@@ -147,14 +147,14 @@ class _Parser:
         for _ in range(count):
             name = self._text("the name of a tensor")
             if name in places:
-                raise HeaderError(f"the file is damaged (tensor {name} is there twice)")
+                raise HeaderError(f"the file is damaged (tensor {_short(name)} is there twice)")
             shape = self._shape(name)
             places[name] = (_type(name, self._number("<I")), shape, self._number("<Q"))
         start = end = _padded(self._at, alignment)
         tensors = {}
         for name, (kind, shape, offset) in places.items():
             if start + offset != end:
-                raise HeaderError(f"the file is damaged (tensor {name} does not follow the one before it)")
+                raise HeaderError(f"the file is damaged (tensor {_short(name)} does not follow the one before it)")
             tensors[name] = TensorInfo(name, kind, shape, self._data(name, kind, shape, end))
             end = _padded(end + tensors[name].data.nbytes, alignment)
         return tensors
@@ -163,20 +163,25 @@ class _Parser:
         """Sizes from the last axis to the first in the file, so turned round."""
         n_dimensions = self._number("<I")
         if not 1 <= n_dimensions <= _MOST_DIMENSIONS:
-            raise HeaderError(f"the file is damaged (tensor {name} has {n_dimensions} dimensions)")
+            raise HeaderError(f"the file is damaged (tensor {_short(name)} has {n_dimensions} dimensions)")
         shape = struct.unpack(f"<{n_dimensions}Q", self._take(8 * n_dimensions))[::-1]
         if 0 in shape:
-            raise HeaderError(f"the file is damaged (tensor {name} is empty)")
+            raise HeaderError(f"the file is damaged (tensor {_short(name)} is empty)")
         return shape
 
     def _data(self, name: str, kind: GGMLQuantizationType, shape: tuple[int, ...], at: int) -> npt.NDArray[np.uint8]:
         layout = LAYOUTS[kind]
         if shape[-1] % layout.n_weights:
-            raise HeaderError(f"the file is damaged (rows of tensor {name} are no whole {kind.name} blocks)")
+            raise HeaderError(f"the file is damaged (rows of tensor {_short(name)} are no whole {kind.name} blocks)")
         n_bytes = math.prod(shape[:-1]) * layout.row_bytes(shape[-1])
         if at + n_bytes > len(self._content):
             raise HeaderError("the file is damaged or cut short")
         return self._content[at : at + n_bytes]
+
+
+def _short(name: str) -> str:
+    """A name of the file's as an error may show it."""
+    return name if len(name) <= 64 else f"{name[:64]}..."
 
 
 def _padded(size: int, alignment: int) -> int:
@@ -198,5 +203,5 @@ def _type(name: str, number: int) -> GGMLQuantizationType:
         fault = f"it holds weights of an unknown type (number {number})"
         raise HeaderError(fault, "choose a Q4_K_M or Q8_0 file") from error
     if kind not in LAYOUTS:
-        raise HeaderError(f"tensor {name} is of type {kind.name}, which is not supported", supported)
+        raise HeaderError(f"tensor {_short(name)} is of type {kind.name}, which is not supported", supported)
     return kind
