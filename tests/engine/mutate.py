@@ -116,7 +116,8 @@ def check(path: Path) -> str:
 
 
 def main() -> int:
-    """Takes the number of files and a seed. Prints counts and the costliest file; exit code 1 if a file did anything but load or be refused."""
+    """Takes the number of files and a seed. Prints counts and the costliest file; exit code 1 if a file did anything
+    but load or be refused."""
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
     counts: collections.Counter[str] = collections.Counter()
     slowest = (0.0, "")
