@@ -12,6 +12,7 @@ from gguf import GGUFWriter
 from pascal_engine.engine import Engine, EngineOptions
 from pascal_engine.errors import ModelError
 from pascal_engine.gguf import ModelFile
+from pascal_engine.gguf.quants import LAYOUTS
 from tests.engine.synthetic import Q, random_blocks
 
 Block = npt.NDArray[np.uint8]
@@ -99,7 +100,7 @@ def test_every_type_is_decoded_by_its_definition(kind: Q, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("arch", ["llama", "qwen3next", "qwen35", "qwen35moe"])
 def test_a_model_of_all_types_opens(arch: str, synthetic: Callable[..., Path]) -> None:
-    assert Engine.open(synthetic(arch, *DECODERS), EngineOptions(128)).info.n_parameters > 500_000
+    assert Engine.open(synthetic(arch, *LAYOUTS), EngineOptions(128)).info.n_parameters > 500_000
 
 
 def failure(path: Path) -> str:
@@ -141,6 +142,11 @@ def test_a_damaged_header_gives_a_model_error_or_does_no_harm(seed: int, data: P
     path.write_bytes(content)
     with contextlib.suppress(ModelError):
         Engine.open(path, EngineOptions(128))
+
+
+def test_a_message_holds_nothing_that_a_terminal_would_obey(tmp_path: Path) -> None:
+    path = tmp_path / "none\x1b[31m\n.gguf"
+    assert "none?[31m?.gguf: there is no such file" in failure(path)
 
 
 def test_an_unknown_architecture(tmp_path: Path) -> None:
