@@ -10,7 +10,9 @@ help: ## this list
 
 setup: .venv/ready ## make the virtual environment
 
-.venv/ready: pyproject.toml
+NATIVE := engine/native/CMakeLists.txt $(wildcard engine/native/*.cpp engine/native/*.hpp engine/native/*.inl)
+
+.venv/ready: pyproject.toml $(NATIVE)
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'

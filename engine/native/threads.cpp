@@ -1,7 +1,7 @@
 #include "threads.hpp"
 
-#include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -16,6 +16,15 @@ namespace {
 // operations, but spinning on while others need the core would cost them theirs.
 constexpr int spins = 2000;
 
+// Number of pieces and next piece in one word: whoever comes too late to take a piece sees so, whatever round has begun
+// since. So the caller waits for the pieces that were taken, never for workers that sleep.
+struct Ticket {
+    static constexpr int bits = 32;
+    static std::uint64_t first(std::size_t count) { return std::uint64_t{count} << bits; }
+    static std::size_t count(std::uint64_t ticket) { return ticket >> bits; }
+    static std::size_t piece(std::uint64_t ticket) { return static_cast<std::uint32_t>(ticket); }
+};
+
 class Pool {
   public:
     explicit Pool(std::size_t n_threads) {
@@ -24,8 +33,7 @@ class Pool {
 
     ~Pool() {
         stopping_.store(true);
-        round_.fetch_add(1);
-        round_.notify_all();
+        wake();
         for (auto& worker : workers_) worker.join();
     }
 
@@ -38,20 +46,27 @@ class Pool {
         }
         std::lock_guard<std::mutex> one_at_a_time(mutex_);
         work_ = &work;
-        count_ = count;
-        next_.store(0);
-        busy_.store(workers_.size());
-        round_.fetch_add(1);
-        round_.notify_all();
-        take(count, work);
-        for (std::size_t left = busy_.load(); left != 0; left = busy_.load()) {
-            pause(busy_, left);
-        }
+        done_.store(0);
+        ticket_.store(Ticket::first(count));
+        wake();
+        take();
+        for (std::size_t done = done_.load(); done != count; done = done_.load()) pause(done_, done);
     }
 
   private:
-    void take(std::size_t count, const std::function<void(std::size_t)>& work) {
-        for (std::size_t i = next_.fetch_add(1); i < count; i = next_.fetch_add(1)) work(i);
+    void wake() {
+        round_.fetch_add(1);
+        round_.notify_all();
+    }
+
+    void take() {
+        while (true) {
+            const std::uint64_t ticket = ticket_.fetch_add(1);
+            const std::size_t count = Ticket::count(ticket);
+            if (Ticket::piece(ticket) >= count) return;
+            (*work_)(Ticket::piece(ticket));  // stays as it is until this piece is done
+            if (done_.fetch_add(1) + 1 == count) done_.notify_all();
+        }
     }
 
     // Until `value` is no longer `seen`: spin a little, then sleep.
@@ -66,24 +81,21 @@ class Pool {
     }
 
     void serve() {
-        unsigned seen = 0;
+        std::uint32_t seen = 0;
         while (true) {
             pause(round_, seen);
-            if (round_.load() == seen) continue;
-            seen = round_.load();
             if (stopping_.load()) return;
-            take(count_, *work_);
-            if (busy_.fetch_sub(1) == 1) busy_.notify_all();
+            seen = round_.load();
+            take();
         }
     }
 
     std::vector<std::thread> workers_;
     std::mutex mutex_;
     const std::function<void(std::size_t)>* work_ = nullptr;
-    std::size_t count_ = 0;
-    std::atomic<std::size_t> next_{0};
-    std::atomic<std::size_t> busy_{0};
-    std::atomic<unsigned> round_{0};
+    std::atomic<std::uint64_t> ticket_{0};
+    std::atomic<std::size_t> done_{0};
+    std::atomic<std::uint32_t> round_{0};
     std::atomic<bool> stopping_{false};
 };
 

@@ -1,4 +1,4 @@
-"""The command line: `pascal-engine -m model.gguf` serves a model."""
+"""The command line: `pascal-engine -m model.gguf` serves a model; `inspect` and `synth` are commands of their own."""
 
 import argparse
 import socket
@@ -13,19 +13,26 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from pascal_engine import __version__
 from pascal_engine.engine import Engine, EngineOptions
 from pascal_engine.errors import ModelError
+from pascal_engine.inspection.command import main as inspect
 from pascal_engine.server import create_app
+from pascal_engine.synth.command import main as synth
+
+_COMMANDS = {"inspect": inspect, "synth": synth}
 
 _DESCRIPTION = """\
-Serves a GGUF model over HTTP, with llama-server's routes and flags.
+Serves a GGUF model over HTTP, with llama-server's routes and flags. Two commands do other things:
+  pascal-engine inspect FILE               what a model is made of, and what would fit where
+  pascal-engine synth --like MODEL OUT     a file of a real model's shape with random weights, for measuring speed
 
 A request's tokens never depend on what runs beside it: alone or with others, in any slot, they are the same.
-Architectures: llama, qwen3next, qwen35, qwen35moe. Weights: F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K,
-Q5_K, Q6_K."""
+Architectures: llama, qwen3next, qwen35, qwen35moe. Weights: F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to
+Q6_K, IQ2_XXS, IQ2_XS, IQ2_S, IQ3_XXS, IQ3_S, IQ4_NL, IQ4_XS. Of a split model any part will do."""
 
 _EXAMPLES = """\
 examples:
   pascal-engine -m model.gguf                       serve on http://127.0.0.1:8080, one request at a time
   pascal-engine -m model.gguf -np 4 -c 16384        four requests at once, 4096 tokens of context each
+  pascal-engine -m model.gguf -t 8 -ctk q8_0        eight threads, keys in 8 bits
   pascal-engine -m model.gguf -ctk f32 -ctv f32     keys and values at full precision
 
   curl http://127.0.0.1:8080/v1/chat/completions -d '{"messages": [{"role": "user", "content": "Hello"}]}'
@@ -33,10 +40,21 @@ examples:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Serves until interrupted. Returns the exit code: 0 after a clean end, 2 if the service cannot start."""
+    """Serves until interrupted, or runs the command that the first argument names. Returns the exit code: 0 after a
+    clean end, 2 if the service cannot start or the command cannot do its work."""
+    argv = sys.argv[1:] if argv is None else argv
+    if argv and argv[0] in _COMMANDS:
+        return _COMMANDS[argv[0]](argv[1:])
     arguments = _parser().parse_args(argv)
     console = Console(stderr=True, highlight=False)
-    options = EngineOptions(arguments.ctx_size, arguments.parallel, arguments.cache_type_k, arguments.cache_type_v)
+    options = EngineOptions(
+        arguments.ctx_size,
+        arguments.parallel,
+        arguments.cache_type_k,
+        arguments.cache_type_v,
+        backend=arguments.backend,
+        threads=arguments.threads,
+    )
     try:
         with _bind(arguments.host, arguments.port) as listener:
             engine = _load(Path(arguments.model), options, console)
@@ -113,10 +131,24 @@ def _parser() -> argparse.ArgumentParser:
         add(
             f"-ct{short}",
             f"--cache-type-{short}",
-            choices=("f32", "f16"),
+            choices=("f32", "f16", "q8_0", "q4_0"),
             default="f16",
             help=f"number format of cached {what} (default: f16)",
         )
+    add(
+        "--backend",
+        choices=("cpu", "reference"),
+        default="cpu",
+        help="what computes: compiled kernels, or slow NumPy to compare them with (default: cpu)",
+    )
+    add(
+        "-t",
+        "--threads",
+        type=_whole_number(0, 1024),
+        default=0,
+        metavar="N",
+        help="threads that compute (default: 0, the number of physical cores)",
+    )
     add("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
     add(
         "--port",

@@ -6,32 +6,36 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
-import numpy.typing as npt
-
+from pascal_engine.backend.cpu import CpuBackend, physical_cores
+from pascal_engine.backend.protocol import Backend, KvKind
 from pascal_engine.backend.reference import ReferenceBackend
 from pascal_engine.errors import ModelError
 from pascal_engine.gguf import ModelFile
 from pascal_engine.hybrid.model import Model
 from pascal_engine.hybrid.params import HyperParams, read_params
 from pascal_engine.memory import StatePools
+from pascal_engine.memory.state_file import fingerprint_of
 from pascal_engine.schedule.scheduler import Scheduler
+from pascal_engine.schedule.slot_states import SlotStates
 from pascal_engine.schedule.worker import Worker
 from pascal_engine.tokenizer import ChatTemplate, TemplateError, Tokenizer
 
-CacheType = Literal["f32", "f16"]
-_DTYPES: dict[CacheType, npt.DTypeLike] = {"f32": np.float32, "f16": np.float16}
+BackendName = Literal["cpu", "reference"]
 
 
 @dataclass(frozen=True)
 class EngineOptions:
     """`ctx_size` tokens of context are shared evenly by `parallel` slots; 0 stands for the model's context length,
-    which is also the most that a slot gets."""
+    which is also the most that a slot gets. `cache_bytes` of host memory bound the prefix cache; 0 switches it off.
+    `threads` compute where the backend is the CPU one; 0 stands for the number of physical cores."""
 
     ctx_size: int = 0
     parallel: int = 1
-    key_type: CacheType = "f16"
-    value_type: CacheType = "f16"
+    key_type: KvKind = "f16"
+    value_type: KvKind = "f16"
+    cache_bytes: int = 2 << 30
+    backend: BackendName = "cpu"
+    threads: int = 0
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,7 @@ class Engine:
     model: Model
     scheduler: Scheduler
     worker: Worker
+    slot_states: SlotStates
 
     @classmethod
     def open(
@@ -72,16 +77,23 @@ class Engine:
         n_ctx = min((options.ctx_size or params.context_length) // options.parallel, params.context_length)
         if n_ctx < 1:
             raise ModelError(f"--ctx-size {options.ctx_size} leaves no context for {options.parallel} slots.")
-        backend = ReferenceBackend()
-        key_type, value_type = _DTYPES[options.key_type], _DTYPES[options.value_type]
+        backend = _backend(options)
         try:
             model = Model.load(file, backend, tokenizer.n_vocab, n_ctx, progress)
-            pools = StatePools(backend, params, options.parallel, n_ctx, key_type, value_type)
+            pools = StatePools(backend, params, options.parallel, n_ctx, options.key_type, options.value_type)
         except MemoryError as error:
             raise ModelError(f"{path}: there is no memory for it; choose a smaller --ctx-size or model.") from error
-        scheduler = Scheduler(model, pools, tokenizer, time.perf_counter)
+        scheduler = Scheduler(model, pools, tokenizer, time.perf_counter, cache_bytes=options.cache_bytes)
         info = ModelInfo(str(path), file.name, file.n_parameters, file.size_bytes, tokenizer.n_vocab, params)
-        return cls(info, tokenizer, template, model, scheduler, Worker(scheduler))
+        fingerprint = fingerprint_of(path, options.key_type, options.value_type, type(backend).__name__)
+        slot_states = SlotStates(scheduler, pools, fingerprint)
+        return cls(info, tokenizer, template, model, scheduler, Worker(scheduler), slot_states)
+
+
+def _backend(options: EngineOptions) -> Backend:
+    if options.backend == "reference":
+        return ReferenceBackend()
+    return CpuBackend(options.threads or physical_cores())
 
 
 def _read_template(file: ModelFile, tokenizer: Tokenizer) -> ChatTemplate:

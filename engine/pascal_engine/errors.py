@@ -2,7 +2,12 @@
 
 
 class ModelError(Exception):
-    """The model cannot be served: its file is missing, damaged or not supported, or it does not fit in memory."""
+    """The model cannot be served: its file is missing, damaged or not supported, or it does not fit in memory.
+
+    Texts of a damaged file may be part of the message, so what a terminal cannot show becomes a question mark."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("".join(character if character.isprintable() else "?" for character in message))
 
 
 class PromptTooLongError(Exception):
@@ -19,3 +24,11 @@ class PromptTooLongError(Exception):
 
 class QueueFullError(Exception):
     """Too many requests wait for a slot already."""
+
+
+class SlotBusyError(Exception):
+    """A slot at work cannot be saved, restored or erased."""
+
+
+class StateFileError(ModelError):
+    """A slot's state cannot be saved or restored: the message says why."""

@@ -8,11 +8,13 @@ from typing import Any, TypeAlias
 
 import httpx
 
-from pascal_engine.engine import CacheType, Engine, EngineOptions
+from pascal_engine.backend.protocol import KvKind
+from pascal_engine.engine import BackendName, Engine, EngineOptions
 from pascal_engine.schedule.sampling import SamplingParams
 from pascal_engine.schedule.sequence import Delta, Event, Failed, Finished, GenerationRequest
 
 DATA = Path(__file__).parents[1] / "data" / "engine"
+BACKENDS: tuple[BackendName, ...] = ("reference", "cpu")
 GREEDY = SamplingParams(temperature=0)
 
 Json: TypeAlias = dict[str, Any]
@@ -44,9 +46,11 @@ class Inbox:
         return last
 
 
-def open_tiny(path: Path, parallel: int = 6, ctx: int = 512, kv: CacheType = "f32") -> Engine:
+def open_tiny(
+    path: Path, parallel: int = 6, ctx: int = 512, kv: KvKind = "f32", backend: BackendName = "cpu"
+) -> Engine:
     """An engine of `parallel` slots of `ctx` tokens."""
-    return Engine.open(path, EngineOptions(parallel * ctx, parallel, kv, kv))
+    return Engine.open(path, EngineOptions(parallel * ctx, parallel, kv, kv, backend=backend))
 
 
 def submit(engine: Engine, request: GenerationRequest) -> Inbox:

@@ -6,33 +6,15 @@ import numpy as np
 import numpy.typing as npt
 from gguf import GGML_QUANT_SIZES, GGMLQuantizationType, GGUFReader, GGUFWriter
 
+from pascal_engine.synth.blocks import random_weights
 from tests.engine.harness import DATA
 
 Q = GGMLQuantizationType
 
-# Distance between steps and offset of the lowest step, in steps, of the types made of random blocks.
-SPREAD = {Q.Q4_0: 5, Q.Q4_1: 5, Q.Q5_0: 9, Q.Q5_1: 9, Q.Q8_0: 74, Q.Q4_K: 200, Q.Q5_K: 400, Q.Q6_K: 1400}
-OFFSET = {Q.Q4_1: -7.5, Q.Q5_1: -15.5, Q.Q4_K: 7.5, Q.Q5_K: 15.5}
 
-
-def random_blocks(kind: Q, shape: tuple[int, ...], rng: np.random.Generator) -> npt.NDArray[np.generic]:
-    """Weights of spread 1 / sqrt(inputs) in the number format `kind`, made without a quantiser."""
-    std = 1.2 / np.sqrt(shape[-1])
-    if kind == Q.F32:
-        return (rng.standard_normal(shape) * std).astype(np.float32)
-    if kind == Q.F16:
-        return (rng.standard_normal(shape) * std).astype(np.float16)
-    if kind == Q.BF16:
-        values = (rng.standard_normal(shape) * std).astype(np.float32)
-        return (values.view(np.uint32) >> 16).astype(np.uint16).view(np.uint8)
-    per_block, n_bytes = GGML_QUANT_SIZES[kind]
-    blocks = rng.integers(0, 256, (int(np.prod(shape)) // per_block, n_bytes), dtype=np.uint8)
-    step = np.float16(std / SPREAD[kind])
-    at = n_bytes - 2 if kind == Q.Q6_K else 0
-    blocks[:, at : at + 2] = np.frombuffer(step.tobytes(), np.uint8)
-    if kind in OFFSET:
-        blocks[:, 2:4] = np.frombuffer(np.float16(step * OFFSET[kind]).tobytes(), np.uint8)
-    return blocks.reshape(*shape[:-1], shape[-1] // per_block * n_bytes)
+def random_blocks(kind: Q, shape: tuple[int, ...], rng: np.random.Generator) -> npt.NDArray[np.uint8]:
+    """Weights of spread 1.2 / sqrt(inputs) in the number format `kind`, made without a quantiser."""
+    return random_weights(kind, shape, 1.2 / np.sqrt(shape[-1]), rng)
 
 
 class SyntheticWriter:

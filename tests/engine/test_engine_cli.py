@@ -34,7 +34,17 @@ def test_a_port_in_use_is_one_sentence_and_exit_code_2(data: Path, capsys: pytes
 
 
 @pytest.mark.parametrize(
-    "flags", [["--port", "x"], ["--port", "70000"], ["-np", "0"], ["-ctk", "q8_0"], ["--bogus"], []]
+    "flags",
+    [
+        ["--port", "x"],
+        ["--port", "70000"],
+        ["-np", "0"],
+        ["-ctk", "q5_k"],
+        ["-t", "x"],
+        ["--backend", "cuda"],
+        ["--bogus"],
+        [],
+    ],
 )
 def test_flags_that_are_wrong_are_exit_code_2(flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:

@@ -8,9 +8,9 @@ from typing import TypedDict
 import numpy as np
 import pytest
 
-from pascal_engine.engine import Engine
+from pascal_engine.engine import BackendName, Engine
 from pascal_engine.schedule.sequence import GenerationRequest
-from tests.engine.harness import GREEDY, Logits, open_tiny, run
+from tests.engine.harness import BACKENDS, GREEDY, Logits, open_tiny, run
 
 ARCHITECTURES = ("llama", "qwen3next", "qwen35", "qwen35moe")
 
@@ -43,17 +43,21 @@ def check(engine: Engine, answers: list[Answer], seen: Logits) -> float:
     return worst
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_logits_and_greedy_tokens_are_those_of_transformers(arch: str, data: Path, logits_seen: Logits) -> None:
-    engine = open_tiny(data / f"{arch}-tiny.gguf", parallel=1)
+def test_logits_and_greedy_tokens_are_those_of_transformers(
+    arch: str, backend: BackendName, data: Path, logits_seen: Logits
+) -> None:
+    engine = open_tiny(data / f"{arch}-tiny.gguf", parallel=1, backend=backend)
     assert check(engine, answers(data / f"{arch}-tiny.json"), logits_seen) <= 1e-4
 
 
 @pytest.mark.skipif("PASCAL_ENGINE_FIXTURES" not in os.environ, reason="PASCAL_ENGINE_FIXTURES names no directory")
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("arch", ARCHITECTURES[1:])
-def test_larger_models_made_by_llama_cpps_converter(arch: str, logits_seen: Logits) -> None:
+def test_larger_models_made_by_llama_cpps_converter(arch: str, backend: BackendName, logits_seen: Logits) -> None:
     folder = Path(os.environ["PASCAL_ENGINE_FIXTURES"])
-    engine = open_tiny(folder / f"{arch}-mini-F32.gguf", parallel=1)
+    engine = open_tiny(folder / f"{arch}-mini-F32.gguf", parallel=1, backend=backend)
     worst = check(engine, answers(folder / f"{arch}-mini.json"), logits_seen)
     print(f"{arch}: {worst:.2e}")
     assert worst <= 1e-4

@@ -1,6 +1,7 @@
 """The engine's law: a sequence's numbers do not depend, to the last bit, on what runs beside it."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +13,12 @@ from pascal_engine.backend.batch import Batch
 from pascal_engine.backend.protocol import Tensor
 from pascal_engine.backend.reference import ReferenceBackend
 from pascal_engine.backend.reference.gemm import TILE, PinnedGemm, places_agree
-from pascal_engine.engine import Engine
+from pascal_engine.engine import BackendName, Engine
 from pascal_engine.memory import KvPool, StatePools
 from pascal_engine.schedule.sampling import SamplingParams
 from pascal_engine.schedule.scheduler import Scheduler
 from pascal_engine.schedule.sequence import GenerationRequest
-from tests.engine.harness import Logits, open_tiny
+from tests.engine.harness import BACKENDS, Logits, open_tiny
 from tests.engine.synthetic import Q
 
 Q4_K_M = (Q.Q4_K, Q.Q4_K, Q.Q6_K, Q.Q5_K, Q.Q8_0)
@@ -62,18 +63,25 @@ def assert_same_as_alone(engine: Engine, slots: int, arrivals: Arrivals, seen: L
         assert together[prompt(length)] == alone[prompt(length)]
 
 
+@pytest.fixture(params=BACKENDS)
+def backend(request: pytest.FixtureRequest) -> BackendName:
+    name: BackendName = request.param
+    return name
+
+
 @pytest.fixture(params=["llama-tiny", "qwen3next-tiny", "qwen35-tiny", "qwen35moe-tiny", "qwen35moe-Q4_K_M"])
-def engine(request: pytest.FixtureRequest, data: Path, synthetic: Callable[..., Path]) -> Engine:
+def engine(request: pytest.FixtureRequest, backend: BackendName, data: Path, synthetic: Callable[..., Path]) -> Engine:
     arch, kind = request.param.split("-")
-    return open_tiny(synthetic(arch, *Q4_K_M) if kind == "Q4_K_M" else data / f"{arch}-tiny.gguf")
+    path = synthetic(arch, *Q4_K_M) if kind == "Q4_K_M" else data / f"{arch}-tiny.gguf"
+    return open_tiny(path, backend=backend)
 
 
 def test_six_at_once_are_bit_for_bit_what_each_is_alone(engine: Engine, logits_seen: Logits) -> None:
     assert_same_as_alone(engine, 6, [(length, 0) for length in LENGTHS], logits_seen)
 
 
-def test_more_sequences_than_a_tile_holds(data: Path, logits_seen: Logits) -> None:
-    engine = open_tiny(data / "qwen35moe-tiny.gguf")
+def test_more_sequences_than_a_tile_holds(backend: BackendName, data: Path, logits_seen: Logits) -> None:
+    engine = open_tiny(data / "qwen35moe-tiny.gguf", backend=backend)
     assert_same_as_alone(engine, TILE + 3, [(length, 0) for length in range(3, TILE + 6)], logits_seen)
 
 
@@ -90,19 +98,29 @@ def test_more_sequences_than_a_tile_holds(data: Path, logits_seen: Logits) -> No
     ),
 )
 @pytest.mark.parametrize("arch", ["qwen3next", "qwen35moe"])
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_any_arrival_and_any_slot(
-    arch: str, slots: int, arrivals: Arrivals, data: Path, logits_seen: Logits, engines: dict[str, Engine]
+    backend: BackendName,
+    arch: str,
+    slots: int,
+    arrivals: Arrivals,
+    logits_seen: Logits,
+    engines: dict[tuple[str, BackendName], Engine],
 ) -> None:
-    assert_same_as_alone(engines[arch], slots, arrivals, logits_seen)
+    assert_same_as_alone(engines[arch, backend], slots, arrivals, logits_seen)
 
 
 @pytest.fixture(scope="module")
-def engines(data: Path) -> dict[str, Engine]:
-    return {arch: open_tiny(data / f"{arch}-tiny.gguf", parallel=1) for arch in ("qwen3next", "qwen35moe")}
+def engines(data: Path) -> dict[tuple[str, BackendName], Engine]:
+    return {
+        (arch, backend): open_tiny(data / f"{arch}-tiny.gguf", parallel=1, backend=backend)
+        for arch in ("qwen3next", "qwen35moe")
+        for backend in BACKENDS
+    }
 
 
 def test_a_batch_is_one_pass_of_each_layer(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = open_tiny(data / "qwen35-tiny.gguf")
+    engine = open_tiny(data / "qwen35-tiny.gguf", backend="reference")
     calls: list[int] = []
     rule = ReferenceBackend.delta_rule
 
@@ -116,8 +134,45 @@ def test_a_batch_is_one_pass_of_each_layer(data: Path, monkeypatch: pytest.Monke
     assert calls == [3, 3, 3]
 
 
-def test_what_an_earlier_request_left_cannot_reach_a_later_one(data: Path) -> None:
-    engine = open_tiny(data / "qwen35-tiny.gguf")
+@pytest.mark.parametrize("cuts", [(1,), (63, 65), (10, 40, 64, 66), (64, 127, 128, 149), (3, 4, 5, 6, 100)])
+def test_where_chunks_begin_changes_nothing(cuts: tuple[int, ...], engine: Engine) -> None:
+    model, tokens = engine.model, list(prompt(150))
+    pools = [StatePools(ReferenceBackend(), model.params, 2, 256) for _ in range(2)]
+    logits = []
+    for edges, pool in (((), pools[0]), (cuts, pools[1])):
+        ends = sorted({*edges, 64, 128, 150})
+        for start, end in zip([0, *ends], ends, strict=False):
+            batch = Batch.prefill(tokens[start:end], start, 1)
+            # What stands in the padding is nobody's business.
+            padding = np.where(batch.valid, batch.tokens, start % 97 + 100)
+            last = model.forward(replace(batch, tokens=padding), pool)
+        logits.append(last.tobytes())
+    assert logits[0] == logits[1]
+    states = []
+    for pool in pools:
+        snapshot = pool.snapshot(1, 150)
+        arrays = [*(array for page in snapshot.kept_pages for array in page), *snapshot.kept_recurrent]
+        states.append([array.tobytes() for array in arrays])
+    assert states[0] == states[1]
+
+
+def test_chunks_that_begin_anywhere_share_a_batch(engine: Engine) -> None:
+    model, spans = engine.model, [(0, 64), (5, 9), (64, 128), (130, 150)]
+    together, alone = (StatePools(ReferenceBackend(), model.params, 4, 256) for _ in range(2))
+    for pools in (together, alone):
+        for row, (start, _) in enumerate(spans):
+            for at in range(0, start, 64):
+                model.forward(Batch.prefill(list(prompt(row + 200)[at : min(at + 64, start)]), at, row), pools)
+    chunks = [Batch.prefill(list(prompt(row + 200)[start:end]), start, row) for row, (start, end) in enumerate(spans)]
+    fields = ("tokens", "starts", "firsts", "lengths", "rows")
+    batch = Batch(*(np.concatenate([getattr(chunk, name) for chunk in chunks]) for name in fields))
+    logits = model.forward(batch, together)
+    for chunk, mine in zip(chunks, logits, strict=True):
+        assert model.forward(chunk, alone)[0].tobytes() == mine.tobytes()
+
+
+def test_what_an_earlier_request_left_cannot_reach_a_later_one(backend: BackendName, data: Path) -> None:
+    engine = open_tiny(data / "qwen35-tiny.gguf", backend=backend)
     model, tokens = engine.model, list(prompt(70))
     fresh, used = (StatePools(ReferenceBackend(), model.params, 2, 256) for _ in range(2))
     for pool in used.layers:

@@ -66,8 +66,8 @@ async def test_completion_of_text_and_of_tokens(post: Post, served: Engine) -> N
 async def test_timings_and_usage_add_up(post: Post) -> None:
     answer = (await post("/v1/chat/completions", messages=HELLO, **GREEDY)).json()
     timings, usage = answer["timings"], answer["usage"]
-    assert timings["cache_n"] == usage["prompt_tokens_details"]["cached_tokens"] == 0
-    assert timings["prompt_n"] == usage["prompt_tokens"]
+    assert timings["cache_n"] == usage["prompt_tokens_details"]["cached_tokens"]
+    assert timings["cache_n"] + timings["prompt_n"] == usage["prompt_tokens"]
     assert timings["predicted_n"] == usage["completion_tokens"] == 12
     assert usage["total_tokens"] == usage["prompt_tokens"] + 12
     for phase in ("prompt", "predicted"):

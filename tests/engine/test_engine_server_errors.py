@@ -99,7 +99,7 @@ async def test_unknown_routes_and_methods(client: httpx.AsyncClient) -> None:
 
 
 async def test_a_full_queue_is_a_503(post: Post, served: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(served.scheduler, "_max_waiting", 0)
+    monkeypatch.setattr(served.scheduler._queue, "_most", 0)
     response = await post("/completion", prompt="a")
     assert "try again later" in error(response, 503)
     assert response.json()["error"]["type"] == "unavailable_error"

@@ -1,5 +1,7 @@
 """The model file: key-value metadata and weights."""
 
-from pascal_engine.gguf.file import ModelFile
+from pascal_engine.gguf.file import SUPPORTED_TYPES, ModelFile
+from pascal_engine.gguf.header import TensorInfo
+from pascal_engine.gguf.rows import Rows
 
-__all__ = ["ModelFile"]
+__all__ = ["SUPPORTED_TYPES", "ModelFile", "Rows", "TensorInfo"]

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 from gguf import GGMLQuantizationType
-from gguf.quants import dequantize
+
+from pascal_engine.gguf.quants import dequantize
 
 
 @dataclass(frozen=True)
@@ -30,5 +31,4 @@ class Rows:
 
     def decoded(self) -> npt.NDArray[np.float32]:
         """float32 [..., rows, n_inputs]."""
-        flat = self.data.reshape(-1, self.data.shape[-1])
-        return np.asarray(dequantize(flat, self.type), np.float32).reshape(*self.data.shape[:-1], self.n_inputs)
+        return dequantize(self.data, self.type)

@@ -109,8 +109,11 @@ class Model:
 
 def _split(x: Tensor, *widths: int) -> list[Tensor]:
     """Consecutive parts of the last axis."""
-    ends = [sum(widths[: index + 1]) for index in range(len(widths))]
-    return [x[..., end - width : end] for width, end in zip(widths, ends, strict=True)]
+    parts, begin = [], 0
+    for width in widths:
+        parts.append(x[..., begin : begin + width])
+        begin += width
+    return parts
 
 
 def _heads(x: Tensor, head_dim: int) -> Tensor:

@@ -1,5 +1,6 @@
 """Hyper-parameters of a model, read from the metadata and checked."""
 
+import math
 from dataclasses import dataclass
 
 from pascal_engine.errors import ModelError
@@ -7,8 +8,9 @@ from pascal_engine.gguf import ModelFile
 
 ARCHITECTURES = ("llama", "qwen3next", "qwen35", "qwen35moe")
 
-
-_MOST_LAYERS = 10_000
+# No model has as many; a damaged number must not become an allocation.
+_MOST_LAYERS = _MOST_HEADS = 10_000
+_LONGEST_CONTEXT = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -107,14 +109,18 @@ def read_params(file: ModelFile) -> HyperParams:
 
 
 def _check(file: ModelFile, params: HyperParams) -> None:
-    delta = params.delta_net
+    delta, experts = params.delta_net, params.experts
     sound = (
         params.n_layers > 0
         and min(params.hidden, params.context_length, params.n_heads, params.n_kv_heads, params.head_dim) > 0
+        and params.context_length <= _LONGEST_CONTEXT
         and params.n_heads % params.n_kv_heads == 0
         and 0 < params.rope_dim <= params.head_dim
         and params.rope_dim % 2 == 0
-        and (delta is None or delta.n_value_heads == len(delta.key_head))
+        and math.isfinite(params.eps)
+        and 0 < params.rope_base < math.inf
+        and (delta is None or min(delta.head_dim, delta.conv_kernel) > 0)
+        and (experts is None or 0 < experts.n_used <= experts.n_experts)
     )
     if not sound:
         raise ModelError(f"{file.path}: its hyper-parameters contradict each other; convert the model anew.")
@@ -142,7 +148,7 @@ def _recurrent_layers(file: ModelFile, arch: str) -> tuple[bool, ...]:
 
 def _delta_net(file: ModelFile, arch: str) -> DeltaNetParams:
     n_key, n_value = (file.require(f"{arch}.ssm.{key}", int) for key in ("group_count", "time_step_rank"))
-    if n_key < 1 or n_value % n_key:
+    if n_key < 1 or n_value % n_key or not 0 < n_value <= _MOST_HEADS:
         raise ModelError(f"{file.path}: {n_value} value heads do not go into {n_key} key heads.")
     grouped = arch == "qwen3next"
     return DeltaNetParams(

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from pascal_engine.backend.protocol import Backend, Tensor
 from pascal_engine.errors import ModelError
 from pascal_engine.gguf import ModelFile
+from pascal_engine.gguf.rows import Rows
 from pascal_engine.hybrid.params import HyperParams
 
 F32 = npt.NDArray[np.float32]
@@ -77,11 +78,11 @@ class ModelWeights:
 def load_weights(
     file: ModelFile, params: HyperParams, backend: Backend, n_vocab: int, progress: Callable[[int, int], None]
 ) -> ModelWeights:
-    """Decodes all weights; `progress(done, total)` is called after each layer. A tensor unknown to the architecture
-    is a `ModelError`: it would change the result, so it is not left out."""
+    """Hands all weights to the backend; `progress(done, total)` is called after each layer. A tensor unknown to
+    the architecture is a `ModelError`: it would change the result, so it is not left out."""
     loader = _Loader(file, params, backend)
-    embedding = backend.matrix(file.tensor("token_embd.weight", n_vocab, params.hidden))
-    output = backend.matrix(file.tensor("output.weight", n_vocab, params.hidden)) if file.has("output.weight") else None
+    embedding = loader.matrix("token_embd", n_vocab, params.hidden)
+    output = loader.matrix("output", n_vocab, params.hidden) if file.has("output.weight") else None
     layers = []
     for index in range(params.n_layers):
         layers.append(loader.layer(index))
@@ -118,6 +119,9 @@ class _Loader:
     def vector(self, name: str, *shape: int) -> Tensor:
         return self._backend.vector(self._file.tensor(name, *shape))
 
+    def matrix(self, name: str, *shape: int) -> Tensor:
+        return self._backend.matrix([self._file.rows(f"{name}.weight", *shape)])
+
     def layer(self, index: int) -> LayerWeights:
         params, prefix = self._params, f"blk.{index}."
         feed_norm = "ffn_norm" if params.architecture == "llama" else "post_attention_norm"
@@ -128,30 +132,26 @@ class _Loader:
             feed=self._dense(prefix, "", params.feed_forward) if params.experts is None else self._experts(prefix),
         )
 
-    def _rows(self, name: str, n_outputs: int) -> F32:
-        return self._file.tensor(f"{name}.weight", n_outputs, self._params.hidden)
-
-    def _stack(self, *parts: F32, axis: int = 0) -> Tensor:
-        return self._backend.matrix(np.concatenate(parts, axis=axis))
+    def _rows(self, name: str, n_outputs: int) -> Rows:
+        return self._file.rows(f"{name}.weight", n_outputs, self._params.hidden)
 
     def _attention(self, prefix: str) -> AttentionWeights:
         params = self._params
         width, kv_width = params.n_heads * params.head_dim, params.n_kv_heads * params.head_dim
         if params.gated_attention:
             # Query and gate alternate head by head in the file.
-            mixed = self._rows(f"{prefix}attn_q", 2 * width).reshape(params.n_heads, 2, params.head_dim, params.hidden)
-            queries = [mixed[:, part].reshape(width, params.hidden) for part in (0, 1)]
+            queries = _parts_apart(self._rows(f"{prefix}attn_q", 2 * width), params.n_heads)
             key = self._rows(f"{prefix}attn_k", kv_width)
         else:
-            queries = [_pairs_apart(self._rows(f"{prefix}attn_q", width), params)]
-            key = _pairs_apart(self._rows(f"{prefix}attn_k", kv_width), params)
+            queries = [_pairs_apart(self._rows(f"{prefix}attn_q", width), params.rope_dim)]
+            key = _pairs_apart(self._rows(f"{prefix}attn_k", kv_width), params.rope_dim)
         value = self._rows(f"{prefix}attn_v", kv_width)
         norms = [
             self.vector(f"{prefix}attn_{which}_norm.weight", params.head_dim) if params.gated_attention else None
             for which in "qk"
         ]
-        output = self._backend.matrix(self._file.tensor(f"{prefix}attn_output.weight", params.hidden, width))
-        return AttentionWeights(self._stack(*queries, key, value), output, *norms)
+        project = self._backend.matrix([*queries, key, value])
+        return AttentionWeights(project, self.matrix(f"{prefix}attn_output", params.hidden, width), *norms)
 
     def _delta_net(self, prefix: str) -> DeltaNetWeights:
         params, delta = self._params, self._params.delta_net
@@ -161,45 +161,48 @@ class _Loader:
         beta, alpha = self._beta_alpha(prefix, delta.n_key_heads, delta.n_value_heads)
         qkv = self._rows(f"{prefix}attn_qkv", delta.conv_channels)
         gate = self._rows(f"{prefix}attn_gate", delta.value_width)
-        output = self._file.tensor(f"{prefix}ssm_out.weight", params.hidden, delta.value_width)
         return DeltaNetWeights(
-            project=self._stack(qkv, gate, beta, alpha),
-            conv=self.vector(f"{prefix}ssm_conv1d.weight", delta.conv_channels, delta.conv_kernel),
+            project=self._backend.matrix([qkv, gate, beta, alpha]),
+            conv=self._backend.conv_kernel(
+                self._file.tensor(f"{prefix}ssm_conv1d.weight", delta.conv_channels, delta.conv_kernel)
+            ),
             dt=self.vector(f"{prefix}ssm_dt.bias", delta.n_value_heads),
             a=self.vector(f"{prefix}ssm_a", delta.n_value_heads),
             norm=self.vector(f"{prefix}ssm_norm.weight", delta.head_dim),
-            output=self._backend.matrix(output),
+            output=self.matrix(f"{prefix}ssm_out", params.hidden, delta.value_width),
         )
 
-    def _beta_alpha(self, prefix: str, n_key: int, n_value: int) -> list[F32]:
+    def _beta_alpha(self, prefix: str, n_key: int, n_value: int) -> list[Rows]:
         if not self._file.has(f"{prefix}ssm_ba.weight"):
             return [self._rows(f"{prefix}ssm_{which}", n_value) for which in ("beta", "alpha")]
         # qwen3next: for each key head the betas of its value heads, then their alphas.
-        mixed = self._rows(f"{prefix}ssm_ba", 2 * n_value).reshape(n_key, 2, n_value // n_key, self._params.hidden)
-        return [mixed[:, part].reshape(n_value, self._params.hidden) for part in (0, 1)]
+        return _parts_apart(self._rows(f"{prefix}ssm_ba", 2 * n_value), n_key)
 
     def _dense(self, prefix: str, suffix: str, width: int) -> DenseWeights:
         gate, up = (self._rows(f"{prefix}ffn_{part}{suffix}", width) for part in ("gate", "up"))
-        down = self._file.tensor(f"{prefix}ffn_down{suffix}.weight", self._params.hidden, width)
-        return DenseWeights(self._stack(gate, up), self._backend.matrix(down))
+        down = self.matrix(f"{prefix}ffn_down{suffix}", self._params.hidden, width)
+        return DenseWeights(self._backend.matrix([gate, up]), down)
 
     def _experts(self, prefix: str) -> ExpertWeights:
         hidden, experts = self._params.hidden, self._params.experts
         assert experts is not None
         shape = (experts.n_experts, experts.width, hidden)
-        gate, up = (self._file.tensor(f"{prefix}ffn_{part}_exps.weight", *shape) for part in ("gate", "up"))
-        down = self._file.tensor(f"{prefix}ffn_down_exps.weight", experts.n_experts, hidden, experts.width)
-        shared_gate = self._file.tensor(f"{prefix}ffn_gate_inp_shexp.weight", hidden)
+        gate, up = (self._file.rows(f"{prefix}ffn_{part}_exps.weight", *shape) for part in ("gate", "up"))
         return ExpertWeights(
-            router=self._backend.matrix(self._rows(f"{prefix}ffn_gate_inp", experts.n_experts)),
-            gate_up=self._stack(gate, up, axis=1),
-            down=self._backend.matrix(down),
+            router=self.matrix(f"{prefix}ffn_gate_inp", experts.n_experts, hidden),
+            gate_up=self._backend.matrix([gate, up]),
+            down=self.matrix(f"{prefix}ffn_down_exps", experts.n_experts, hidden, experts.width),
             shared=self._dense(prefix, "_shexp", experts.shared_width),
-            shared_gate=self._backend.matrix(shared_gate.reshape(1, hidden)),
+            shared_gate=self.matrix(f"{prefix}ffn_gate_inp_shexp", 1, hidden),
         )
 
 
-def _pairs_apart(rows: F32, params: HyperParams) -> F32:
+def _parts_apart(rows: Rows, n_groups: int) -> list[Rows]:
+    """Two kinds of rows that alternate group by group in the file: all of the first kind, all of the second."""
+    order = np.arange(rows.n_rows).reshape(n_groups, 2, -1)
+    return [rows.take(order[:, part].ravel()) for part in (0, 1)]
+
+
+def _pairs_apart(rows: Rows, rope_dim: int) -> Rows:
     """Undoes the interleaving of rope pairs in llama files, so that one rope serves all architectures."""
-    shape = (-1, params.rope_dim // 2, 2, params.hidden)
-    return np.ascontiguousarray(rows.reshape(shape).swapaxes(1, 2)).reshape(rows.shape)
+    return rows.take(np.arange(rows.n_rows).reshape(-1, rope_dim // 2, 2).swapaxes(1, 2).ravel())

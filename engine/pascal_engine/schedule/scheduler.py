@@ -1,32 +1,44 @@
 """Continuous batching: who computes what in each step."""
 
+import contextlib
 import itertools
-import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
 
 from pascal_engine.backend.batch import BLOCK, Batch
-from pascal_engine.errors import PromptTooLongError, QueueFullError
+from pascal_engine.errors import PromptTooLongError
 from pascal_engine.hybrid.model import Model
-from pascal_engine.memory import StatePools
+from pascal_engine.memory import PrefixCache, StatePools
+from pascal_engine.memory.checkpoints import WORTHWHILE, CheckpointPlan
+from pascal_engine.memory.prefix_cache import Tokens
+from pascal_engine.schedule.admission import WaitingQueue
 from pascal_engine.schedule.sequence import Event, Failed, GenerationRequest, Sequence
+from pascal_engine.schedule.turns import Turns, followers_of
 from pascal_engine.tokenizer import Tokenizer
+
+T = TypeVar("T")
 
 
 @dataclass
 class Slot:
-    """A row of the pools and the sequence that owns it, if any."""
+    """A row of the pools and the sequence that owns it, if any; `held` are the tokens whose state an idle row holds
+    until another sequence takes it."""
 
     row: int
     sequence: Sequence | None = None
+    held: Tokens = field(default_factory=lambda: np.empty(0, np.int32))
 
 
 class Scheduler:
     """Shares the model among sequences: each step decodes one token for every active sequence in one batch, and
-    prefills one chunk of the oldest prompt that is not done.
+    prefills one chunk of one prompt. What two prompts begin with is prefilled once.
 
-    `submit` and `cancel` may be called from any thread, `step` and `fail_all` from one thread only.
+    `submit` and `call` may be called from any thread, `step` and `fail_all` from one thread only.
     """
 
     def __init__(
@@ -36,15 +48,17 @@ class Scheduler:
         tokenizer: Tokenizer,
         clock: Callable[[], float],
         max_waiting: int = 256,
+        cache_bytes: int = 0,
     ) -> None:
         self.n_ctx = pools.n_ctx
         self.slots = [Slot(row) for row in range(pools.n_rows)]
+        self.cache = PrefixCache(pools.page_bytes, pools.recurrent_bytes, cache_bytes)
         self._model, self._pools, self._tokenizer = model, pools, tokenizer
         self._clock = clock
-        self._max_waiting = max_waiting
-        self._waiting: deque[Sequence] = deque()
+        self._queue = WaitingQueue(max_waiting)
+        self._turns = Turns()
         self._tasks = itertools.count()
-        self._lock = threading.Lock()
+        self._calls: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
 
     def submit(self, request: GenerationRequest, sink: Callable[[Event], None]) -> Sequence:
         """Queues a request; its events go to `sink`, called from the stepping thread.
@@ -54,26 +68,31 @@ class Scheduler:
         assert request.tokens, "a prompt has at least one token"
         if len(request.tokens) >= self.n_ctx:
             raise PromptTooLongError(len(request.tokens), self.n_ctx)
-        with self._lock:
-            if len(self._waiting) >= self._max_waiting:
-                raise QueueFullError(f"{len(self._waiting)} requests wait for a slot already; try again later")
-            sequence = Sequence(request, next(self._tasks), self.n_ctx, self._tokenizer, sink)
-            self._waiting.append(sequence)
+        plan = CheckpointPlan(len(request.tokens), request.marks, every_block=not self._pools.recurrent_bytes)
+        sequence = Sequence(request, next(self._tasks), self.n_ctx, self._tokenizer, sink, plan)
+        self._queue.add(sequence)
         return sequence
+
+    def call(self, action: Callable[[], T]) -> "Future[T]":
+        """Has `action` done between two steps, where it may use slots, pools and cache."""
+        future: Future[T] = Future()
+        self._calls.append((future, action))
+        return future
 
     @property
     def has_work(self) -> bool:
-        return bool(self._waiting) or any(slot.sequence for slot in self.slots)
+        return bool(self._queue or self._calls) or any(slot.sequence for slot in self.slots)
 
     def step(self) -> None:
         """Advances all sequences by one decoded token, and one of them by one prefill chunk."""
+        self._do_calls()
         self._release()
         self._admit()
         owned = [(slot.row, slot.sequence) for slot in self.slots if slot.sequence is not None]
-        prefilling = [(row, sequence) for row, sequence in owned if sequence.in_prefill]
+        rows = {sequence: row for row, sequence in owned if sequence.in_prefill}
         self._decode([(row, sequence) for row, sequence in owned if not sequence.in_prefill])
-        if prefilling:
-            self._prefill(*min(prefilling, key=lambda pair: pair[1].task))
+        if rows:
+            self._prefill(self._turns.choose(rows), rows)
         self._release()
 
     def fail_all(self, message: str) -> None:
@@ -84,20 +103,57 @@ class Scheduler:
                 self._pools.clear(slot.row, self.n_ctx)
                 slot.sequence = None
 
+    def _do_calls(self) -> None:
+        while self._calls:
+            future, action = self._calls.popleft()
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                future.set_result(action())
+            except Exception as error:  # it belongs to whoever asked
+                future.set_exception(error)
+
     def _release(self) -> None:
+        self._queue.drop_cancelled()
         for slot in self.slots:
             sequence = slot.sequence
             if sequence is not None and (sequence.finished or sequence.cancelled):
-                self._pools.clear(slot.row, sequence.n_computed)
+                if sequence.n_computed:
+                    self._keep(slot.row, sequence)
+                slot.held = sequence.computed
                 slot.sequence = None
 
     def _admit(self) -> None:
-        idle = [slot for slot in self.slots if slot.sequence is None]
-        with self._lock:
-            self._waiting = deque(sequence for sequence in self._waiting if not sequence.cancelled)
-            for slot in idle[: len(self._waiting)]:
-                slot.sequence = self._waiting.popleft()
-                slot.sequence.start(slot.row, self._clock())
+        for slot in self.slots:
+            if slot.sequence is not None:
+                continue
+            sequence = self._queue.take()
+            if sequence is None:
+                return
+            self._pools.clear(slot.row, len(slot.held))
+            slot.held = slot.held[:0]
+            slot.sequence = sequence
+            self._turns.join(sequence)
+            sequence.start(slot.row, self._clock())
+            self._reuse(slot.row, sequence)
+
+    def _reuse(self, row: int, sequence: Sequence) -> None:
+        """Takes from the cache what it has of the prompt, but for its last token; where the prompt leaves what others
+        computed too, a checkpoint is due."""
+        known = self.cache.longest(sequence.prompt[:-1]) if sequence.request.reuse else None
+        if known is not None and known.n_tokens > sequence.n_computed:
+            self._pools.clear(row, sequence.n_computed)
+            self._pools.load(row, known.n_tokens, known)
+            sequence.n_computed = known.n_tokens
+        fork = self.cache.shared(sequence.prompt[:-1])
+        if fork - sequence.n_computed >= WORTHWHILE:
+            sequence.plan.add(fork)
+
+    def _keep(self, row: int, sequence: Sequence) -> None:
+        """Puts the state of `row` into the cache, if it may be used again: see `Backend.uniform`."""
+        if self._pools.uniform or sequence.n_computed <= len(sequence.prompt):
+            with contextlib.suppress(MemoryError):  # the cache is a help, no need
+                self.cache.put(sequence.computed, self._pools.row(row))
 
     def _decode(self, active: list[tuple[int, Sequence]]) -> None:
         if not active:
@@ -112,9 +168,47 @@ class Scheduler:
             sequence.n_computed += 1
             sequence.take(row_logits, self._clock())
 
-    def _prefill(self, row: int, sequence: Sequence) -> None:
-        chunk = sequence.request.tokens[sequence.n_computed : sequence.n_computed + BLOCK]
-        logits = self._model.forward(Batch.prefill(list(chunk), sequence.n_computed, row), self._pools)
-        sequence.n_computed += len(chunk)
+    def _prefill(self, sequence: Sequence, rows: dict[Sequence, int]) -> None:
+        row = rows[sequence]
+        if not sequence.n_prefilled:
+            self._reuse(row, sequence)  # the cache may know more by now
+        start = sequence.n_computed
+        followers = followers_of(sequence, rows)
+        self._plan_forks(sequence, followers)
+        end = sequence.plan.chunk_end(start)
+        logits = self._model.forward(Batch.prefill(sequence.prompt[start:end].tolist(), start, row), self._pools)
+        sequence.n_computed = end
+        sequence.n_prefilled += end - start
+        if sequence.plan.keeps(end):
+            self._keep(row, sequence)
+        self._branch(sequence, {other: rows[other] for other in followers if other.shared_with(sequence) == end}, row)
         if not sequence.in_prefill:
             sequence.take(logits[0], self._clock())
+
+    def _plan_forks(self, sequence: Sequence, followers: list[Sequence]) -> None:
+        """Makes `sequence` stop where others, in slots or in the queue, go on by themselves."""
+        for follower in followers:
+            sequence.plan.add(follower.shared_with(sequence))
+        fork = self._next_queued_fork(sequence)
+        if fork is not None:
+            sequence.plan.add(fork)
+
+    def _next_queued_fork(self, sequence: Sequence) -> int | None:
+        """Where in its next block a request in the queue will leave the prompt of `sequence`, if the cache then gains
+        by a checkpoint there."""
+        if not self.cache.budget_bytes:
+            return None
+        start = sequence.n_computed
+        forks = {other.shared_with(sequence) for other in self._queue.waiting() if other.request.reuse}
+        ahead = sorted(fork for fork in forks if start < fork <= start + BLOCK)
+        return next((fork for fork in ahead if not self.cache.has_near(sequence.prompt[:fork], WORTHWHILE)), None)
+
+    def _branch(self, leader: Sequence, followers: dict[Sequence, int], row: int) -> None:
+        """Gives the followers, each in its row, the state of the leader's row."""
+        if not followers:
+            return
+        snapshot = self._pools.snapshot(row, leader.n_computed)
+        for follower, target in followers.items():
+            self._pools.clear(target, follower.n_computed)
+            self._pools.load(target, leader.n_computed, snapshot)
+            follower.n_computed = leader.n_computed

@@ -7,33 +7,51 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from pascal_engine.memory.checkpoints import CheckpointPlan
+from pascal_engine.memory.prefix_cache import Tokens, common_length
 from pascal_engine.schedule.sampling import Sampler, SamplingParams
 from pascal_engine.schedule.stop import StopMatcher
 from pascal_engine.tokenizer import Detokenizer, Tokenizer
 
+Priority = Literal["interactive", "branch"]
 StopReason = Literal["eos", "word", "limit"]
 
 
 @dataclass(frozen=True)
 class GenerationRequest:
     """What to generate: `max_tokens` None means until the context is full. With `ignore_eos` the end-of-generation
-    tokens are tokens like any other (they have no text)."""
+    tokens are tokens like any other (they have no text).
+
+    `marks` are the counts of prompt tokens whose state is worth keeping, such as the ends of messages; without `reuse`
+    nothing is taken from the prefix cache or from another request. A "branch" lets "interactive" requests go first.
+    """
 
     tokens: tuple[int, ...]
     max_tokens: int | None = None
     sampling: SamplingParams = field(default_factory=SamplingParams)
     stop: tuple[str, ...] = ()
     ignore_eos: bool = False
+    marks: tuple[int, ...] = ()
+    priority: Priority = "interactive"
+    reuse: bool = True
 
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens and milliseconds of a request's two phases; the time in the queue is in neither."""
+    """Tokens and milliseconds of a request's two phases; the time in the queue is in neither.
 
+    Of the prompt's tokens `prompt_n` were prefilled for this request, and `cache_n` were not: their state was copied.
+    """
+
+    cache_n: int
     prompt_n: int
     prompt_ms: float
     predicted_n: int
     predicted_ms: float
+
+    @property
+    def prompt_total(self) -> int:
+        return self.cache_n + self.prompt_n
 
 
 @dataclass(frozen=True)
@@ -69,13 +87,24 @@ class Sequence:
     """The tokens of one request, computed and still to compute; `sink` receives its events in order."""
 
     def __init__(
-        self, request: GenerationRequest, task: int, n_ctx: int, tokenizer: Tokenizer, sink: Callable[[Event], None]
+        self,
+        request: GenerationRequest,
+        task: int,
+        n_ctx: int,
+        tokenizer: Tokenizer,
+        sink: Callable[[Event], None],
+        plan: CheckpointPlan,
     ) -> None:
         self.request = request
         self.task = task
         self.sink = sink
+        self.plan = plan
+        self.prompt: Tokens = np.array(request.tokens, np.int32)
         self.cancelled = False
         self.n_computed = 0
+        self.n_prefilled = 0
+        self.passed_over = 0
+        self.last_turn = 0
         self.generated: list[int] = []
         self.finished = False
         self._slot = -1
@@ -85,10 +114,24 @@ class Sequence:
         self._detokenizer = Detokenizer(tokenizer)
         self._stops = StopMatcher(request.stop)
         self._started_at = self._prompt_done_at = 0.0
+        self._shared: dict[int, int] = {}
 
     @property
     def in_prefill(self) -> bool:
-        return self.n_computed < len(self.request.tokens)
+        return self.n_computed < len(self.prompt)
+
+    @property
+    def computed(self) -> Tokens:
+        """The tokens whose state the sequence's row holds."""
+        if self.n_computed <= len(self.prompt):
+            return self.prompt[: self.n_computed]
+        return np.concatenate([self.prompt, np.array(self.generated, np.int32)])[: self.n_computed]
+
+    def shared_with(self, other: "Sequence") -> int:
+        """How many tokens of `other`'s prompt may serve this one: one at least is computed anew, for its logits."""
+        if other.task not in self._shared:
+            self._shared[other.task] = min(common_length(self.prompt, other.prompt), len(self.prompt) - 1)
+        return self._shared[other.task]
 
     def start(self, slot: int, now: float) -> None:
         """A slot takes the request up; `now` in seconds, on the scheduler's clock."""
@@ -123,12 +166,13 @@ class Sequence:
 
     @property
     def _context_is_full(self) -> bool:
-        return len(self.request.tokens) + len(self.generated) >= self._n_ctx
+        return len(self.prompt) + len(self.generated) >= self._n_ctx
 
     def _finish(self, reason: StopReason, now: float, word: str = "") -> None:
         self.finished = True
         usage = Usage(
-            prompt_n=len(self.request.tokens),
+            cache_n=len(self.prompt) - self.n_prefilled,
+            prompt_n=self.n_prefilled,
             prompt_ms=1000 * (self._prompt_done_at - self._started_at),
             predicted_n=len(self.generated),
             predicted_ms=1000 * (now - self._prompt_done_at),

@@ -3,9 +3,13 @@
 import logging
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
 
 from pascal_engine.schedule.scheduler import Scheduler
 from pascal_engine.schedule.sequence import Event, GenerationRequest, Sequence
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -39,6 +43,12 @@ class Worker:
         """The sequence leaves its slot, or the queue, before the next step."""
         sequence.cancelled = True
         self._wake()
+
+    def call(self, action: Callable[[], T]) -> "Future[T]":
+        """As `Scheduler.call`, and wakes the thread."""
+        future = self._scheduler.call(action)
+        self._wake()
+        return future
 
     def _wake(self) -> None:
         with self._changed:

@@ -112,7 +112,7 @@ class GenerationBody(Body):
         stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
         seed = None if self.seed < 0 else self.seed
         sampling = SamplingParams(self.temperature, self.top_k, self.top_p, self.min_p, seed)
-        return GenerationRequest(tuple(tokens), self.limit, sampling, stop, self.ignore_eos)
+        return GenerationRequest(tuple(tokens), self.limit, sampling, stop, self.ignore_eos, reuse=self.cache_prompt)
 
 
 class CompletionBody(GenerationBody):

@@ -4,9 +4,9 @@ from pascal_engine.schedule.sequence import Finished, Usage
 
 
 def timings(usage: Usage) -> dict[str, float]:
-    """llama-server's `timings`; milliseconds, tokens per second. Nothing is cached between requests."""
+    """llama-server's `timings`; milliseconds, tokens per second."""
     phases = (("prompt", usage.prompt_n, usage.prompt_ms), ("predicted", usage.predicted_n, usage.predicted_ms))
-    figures: dict[str, float] = {"cache_n": 0}
+    figures: dict[str, float] = {"cache_n": usage.cache_n}
     for name, count, milliseconds in phases:
         figures[f"{name}_n"] = count
         figures[f"{name}_ms"] = milliseconds
@@ -19,9 +19,9 @@ def openai_usage(usage: Usage) -> dict[str, object]:
     """OpenAI's `usage`."""
     return {
         "completion_tokens": usage.predicted_n,
-        "prompt_tokens": usage.prompt_n,
-        "total_tokens": usage.prompt_n + usage.predicted_n,
-        "prompt_tokens_details": {"cached_tokens": 0},
+        "prompt_tokens": usage.prompt_total,
+        "total_tokens": usage.prompt_total + usage.predicted_n,
+        "prompt_tokens_details": {"cached_tokens": usage.cache_n},
     }
 
 

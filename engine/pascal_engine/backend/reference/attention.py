@@ -4,9 +4,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pascal_engine.backend.batch import BLOCK, Batch
+from pascal_engine.backend.kv import Pool, decoded, encoded
 
 F32 = npt.NDArray[np.float32]
-Pool = npt.NDArray[np.floating]
 
 
 def store(pool: Pool, new: F32, batch: Batch) -> None:
@@ -14,12 +14,11 @@ def store(pool: Pool, new: F32, batch: Batch) -> None:
     valid = batch.valid
     positions = batch.positions[valid]
     rows = np.repeat(batch.rows, batch.lengths)
-    with np.errstate(over="ignore"):
-        pool[rows, positions // BLOCK, :, positions % BLOCK] = new[valid]
+    pool[rows, positions // BLOCK, :, positions % BLOCK] = encoded(new[valid], pool)
 
 
 def attend(q: F32, keys: Pool, values: Pool, batch: Batch) -> F32:
-    """Attention of q [n, T, heads, head_dim] over the pools [rows, pages, kv_heads, BLOCK, head_dim].
+    """Attention of q [n, T, heads, head_dim] over the pools.
 
     Pages behind a sequence's last token are masked: they add exact zeros, so that a longer neighbour (whose pages set
     the common count) changes nothing. Entries never written are zero, see `memory`.
@@ -27,7 +26,7 @@ def attend(q: F32, keys: Pool, values: Pool, batch: Batch) -> F32:
     n, width, n_heads, head_dim = q.shape
     n_kv = keys.shape[2]
     n_pages = int(batch.positions.max()) // BLOCK + 1
-    k, v = (np.asarray(pool[batch.rows, :n_pages], np.float32) for pool in (keys, values))
+    k, v = (decoded(pool[batch.rows, :n_pages], head_dim) for pool in (keys, values))
     grouped = q.reshape(n, width, n_kv, n_heads // n_kv, head_dim).transpose(0, 2, 3, 1, 4)
     grouped = np.ascontiguousarray(grouped).reshape(n, 1, n_kv, -1, head_dim)
     scores = np.matmul(grouped, k.swapaxes(-1, -2)) * np.float32(head_dim**-0.5)

@@ -1,17 +1,23 @@
 """The NumPy implementation of the backend protocol: clear first, fast second."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from pascal_engine.backend import kv
 from pascal_engine.backend.batch import Batch
+from pascal_engine.backend.protocol import KvKind
 from pascal_engine.backend.reference import attention, delta_net, experts
 from pascal_engine.backend.reference.delta_net import sigmoid
 from pascal_engine.backend.reference.gemm import PinnedGemm
+from pascal_engine.backend.reference.matrix import Matrix
+from pascal_engine.gguf.rows import Rows
 
 F32 = npt.NDArray[np.float32]
-Pool = npt.NDArray[np.floating]
+Pool = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -25,29 +31,42 @@ class RopeTable:
 class ReferenceBackend:
     """Implements `Backend` on NumPy arrays; all arithmetic is float32."""
 
+    uniform = False  # BLAS takes another kernel for one row than for a block of them
+
     def __init__(self, gemm: PinnedGemm | None = None) -> None:
         self._gemm = gemm or PinnedGemm()
 
     def vector(self, values: F32) -> F32:
         return values
 
-    def matrix(self, values: F32) -> F32:
-        self._gemm.register(values)
+    def conv_kernel(self, values: F32) -> F32:
         return values
+
+    def matrix(self, parts: Sequence[Rows]) -> Matrix:
+        return Matrix.of(parts, self._gemm)
 
     def zeros(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Pool:
         return np.zeros(shape, dtype)
 
+    def kv_pool(self, rows: int, pages: int, kv_heads: int, head_dim: int, kind: KvKind) -> Pool:
+        return kv.kv_pool(rows, pages, kv_heads, head_dim, kind)
+
     def clear(self, pool: Pool, row: int, used: int | None = None) -> None:
         pool[row, :used] = 0
 
-    def embed(self, table: F32, batch: Batch) -> F32:
-        return table[batch.tokens]
+    def copy_out(self, pool: Pool, row: int, entries: slice = slice(None)) -> Pool:
+        return pool[row, entries].copy()
 
-    def linear(self, x: F32, matrix: F32) -> F32:
+    def copy_in(self, pool: Pool, row: int, saved: Pool, first: int = 0) -> None:
+        pool[row, first : first + len(saved)] = saved
+
+    def embed(self, table: Matrix, batch: Batch) -> F32:
+        return table.weights[batch.tokens]
+
+    def linear(self, x: F32, matrix: Matrix) -> F32:
         if x.shape[1] > 1:
-            return self._gemm.blocks(x, matrix)
-        return self._gemm.rows(x[:, 0], matrix)[:, None]
+            return matrix.blocks(x)
+        return matrix.rows(x[:, 0])[:, None]
 
     def add(self, x: F32, y: F32) -> F32:
         return x + y
@@ -96,12 +115,11 @@ class ReferenceBackend:
     def take_heads(self, x: F32, heads: tuple[int, ...]) -> F32:
         return x[:, :, list(heads)]
 
-    def experts(self, x: F32, router: F32, gate_up: F32, down: F32, n_used: int) -> F32:
-        rows = x.reshape(-1, x.shape[-1])
-        return experts.mixture(self._gemm, rows, router, gate_up, down, n_used).reshape(x.shape)
+    def experts(self, x: F32, router: Matrix, gate_up: Matrix, down: Matrix, n_used: int) -> F32:
+        return experts.mixture(x.reshape(-1, x.shape[-1]), router, gate_up, down, n_used).reshape(x.shape)
 
     def last_valid(self, x: F32, batch: Batch) -> F32:
-        return np.take_along_axis(x, batch.lengths[:, None, None] - 1, axis=1)
+        return np.take_along_axis(x, batch.ends[:, None, None] - 1, axis=1)
 
     def to_numpy(self, x: F32) -> F32:
         return x

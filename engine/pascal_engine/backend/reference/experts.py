@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pascal_engine.backend.reference.delta_net import sigmoid
-from pascal_engine.backend.reference.gemm import PinnedGemm
+from pascal_engine.backend.reference.matrix import Matrix
 
 F32 = npt.NDArray[np.float32]
 
@@ -18,19 +18,19 @@ def route(logits: F32, n_used: int) -> tuple[npt.NDArray[np.int64], F32]:
     return chosen, weights / weights.sum(axis=-1, keepdims=True)
 
 
-def mixture(gemm: PinnedGemm, x: F32, router: F32, gate_up: F32, down: F32, n_used: int) -> F32:
+def mixture(x: F32, router: Matrix, gate_up: Matrix, down: Matrix, n_used: int) -> F32:
     """Weighted sum of the chosen experts' outputs for each row of x [m, hidden]."""
-    chosen, weights = route(gemm.rows(x, router), n_used)
+    chosen, weights = route(router.rows(x), n_used)
     outputs = np.empty((*chosen.shape, x.shape[1]), np.float32)
     for expert in sorted(set(chosen.ravel().tolist())):
         token, rank = np.nonzero(chosen == expert)
-        outputs[token, rank] = _feed_forward(gemm, x[token], gate_up[expert], down[expert])
+        outputs[token, rank] = _feed_forward(x[token], gate_up.expert(expert), down.expert(expert))
     total = outputs[:, 0] * weights[:, :1]
     for later in range(1, n_used):
         total += outputs[:, later] * weights[:, later : later + 1]
     return total
 
 
-def _feed_forward(gemm: PinnedGemm, x: F32, gate_up: F32, down: F32) -> F32:
-    gate, up = np.split(gemm.rows(x, gate_up), 2, axis=-1)
-    return gemm.rows(gate * sigmoid(gate) * up, down)
+def _feed_forward(x: F32, gate_up: Matrix, down: Matrix) -> F32:
+    gate, up = np.split(gate_up.rows(x), 2, axis=-1)
+    return down.rows(gate * sigmoid(gate) * up)

@@ -1,0 +1,86 @@
+// Causal convolution, gates and the delta rule, of one sequence each.
+
+// Channels first ... stop - 1 through all tokens; then the last inputs become the history.
+static void causal_conv(const ConvRun& run, std::size_t first, std::size_t stop) {
+    const std::size_t before = run.n_taps - 1;
+    for (std::size_t channel = first; channel < stop; channel += lanes) {
+        const std::size_t count = stop - channel;
+        const auto input = [&](std::size_t at) __attribute__((always_inline)) {
+            return at < before ? load(run.history + at * run.n_channels + channel, count)
+                               : load(run.x + (at - before) * run.stride + channel, count);
+        };
+        for (std::size_t token = 0; token < run.n_tokens; ++token) {
+            V8 total{};
+            for (std::size_t tap = 0; tap < run.n_taps; ++tap)
+                total = fma(input(token + tap), load(run.kernel + tap * run.n_channels + channel, count), total);
+            store(run.out + token * run.n_channels + channel, total * sigmoid(total), count);
+        }
+        for (std::size_t at = 0; at < before; ++at)
+            store(run.history + at * run.n_channels + channel, input(at + run.n_tokens), count);
+    }
+}
+
+// decay = a * softplus(alpha + dt), strength = sigmoid(beta), for the heads of one token.
+static void delta_gates(const float* alpha, const float* beta, const float* a, const float* dt, std::size_t width,
+                        float* decay, float* strength) {
+    for (std::size_t i = 0; i < width; i += lanes) {
+        const std::size_t count = width - i;
+        store(decay + i, load(a + i, count) * softplus(load(alpha + i, count) + load(dt + i, count)), count);
+        store(strength + i, sigmoid(load(beta + i, count)), count);
+    }
+}
+
+static void exponentials(const float* x, std::size_t width, float* out) {
+    for (std::size_t i = 0; i < width; i += lanes) store(out + i, exp(load(x + i, width - i)), width - i);
+}
+
+constexpr std::size_t delta_parts = delta_columns / lanes;
+
+// `count` <= delta_columns columns of the state from `column` on, through all tokens. The columns lie in `state`,
+// rows `stride` apart. A value's sum over the keys runs in two turns, even keys and odd ones.
+INLINE void delta_tokens(const DeltaRun& run, std::size_t column, std::size_t count, float* state, std::size_t stride) {
+    const V8 scale = splat(1.0f / square_root(static_cast<float>(run.dim)));
+    for (std::size_t token = 0; token < run.n_tokens; ++token) {
+        const float *q = run.q + token * run.q_stride, *k = run.k + token * run.k_stride;
+        const V8 decay = splat(run.decay[token * run.gate_stride]);
+        const V8 strength = splat(run.strength[token * run.gate_stride]);
+        V8 sums[2][delta_parts]{}, delta[delta_parts];
+        for (std::size_t key = 0; key < run.dim; key += 2)
+            for (std::size_t turn = 0; turn < 2 && key + turn < run.dim; ++turn) {
+                const V8 weight = splat(k[key + turn]);
+                const float* from = state + (key + turn) * stride;
+                for (std::size_t i = 0; i < delta_parts; ++i)
+                    sums[turn][i] = fma(weight, decay * load(from + i * lanes), sums[turn][i]);
+            }
+        for (std::size_t i = 0; i < delta_parts; ++i) {
+            const std::size_t at = i * lanes, left = count > at ? count - at : 0;
+            delta[i] = strength * (load(run.v + token * run.v_stride + column + at, left) - (sums[0][i] + sums[1][i]));
+            sums[0][i] = sums[1][i] = V8{};
+        }
+        for (std::size_t key = 0; key < run.dim; key += 2)
+            for (std::size_t turn = 0; turn < 2 && key + turn < run.dim; ++turn) {
+                const V8 write = splat(k[key + turn]), read = splat(q[key + turn]);
+                float* at = state + (key + turn) * stride;
+                for (std::size_t i = 0; i < delta_parts; ++i) {
+                    const V8 value = fma(write, delta[i], decay * load(at + i * lanes));
+                    store(at + i * lanes, value);
+                    sums[turn][i] = fma(read, value, sums[turn][i]);
+                }
+            }
+        for (std::size_t i = 0; i < delta_parts && i * lanes < count; ++i)
+            store(run.out + token * run.out_stride + column + i * lanes, (sums[0][i] + sums[1][i]) * scale,
+                  count - i * lanes);
+    }
+}
+
+// Over several tokens the columns are worked on in `scratch` [dim, delta_columns], which stays in the first-level cache.
+static void delta_rule(const DeltaRun& run, std::size_t column, float* scratch) {
+    const std::size_t left = run.dim - column, count = left < delta_columns ? left : delta_columns;
+    if (run.n_tokens < 4 && count == delta_columns) return delta_tokens(run, column, count, run.state + column, run.dim);
+    for (std::size_t key = 0; key < run.dim; ++key)
+        for (std::size_t i = 0; i < delta_columns; ++i)
+            scratch[key * delta_columns + i] = i < count ? run.state[key * run.dim + column + i] : 0.0f;
+    delta_tokens(run, column, count, scratch, delta_columns);
+    for (std::size_t key = 0; key < run.dim; ++key)
+        for (std::size_t i = 0; i < count; ++i) run.state[key * run.dim + column + i] = scratch[key * delta_columns + i];
+}
