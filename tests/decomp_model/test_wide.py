@@ -1,11 +1,16 @@
 """Splitting off wide channels changes where products are computed, not what they are."""
 
-import numpy as np
-import torch
+from __future__ import annotations
 
-from decomp_model.network import DecomposerNetwork, NetworkConfig
-from decomp_model.wide import CHANNELS, WideLinear, with_wide_channels
+import numpy as np
+import pytest
+
 from decomp_router.decompose.tokens import Encoding
+
+torch = pytest.importorskip("torch", reason="training needs the extra `train`")
+
+from decomp_model.network import DecomposerNetwork, NetworkConfig  # noqa: E402
+from decomp_model.wide import CHANNELS, WideLinear, with_wide_channels  # noqa: E402
 
 SMALL = NetworkConfig(vocabulary=200, hidden=32, layers=2, heads=4, feed_forward=64, positions=64, pair=16)
 
