@@ -20,7 +20,7 @@ from tests.engine.harness import DATA, open_tiny
 
 THREE_TASKS = (
     "1. Explain in detail how the tides work.\n"
-    "2. Tell me what a vaccine is.\n"
+    "2. What is a vaccine?\n"
     "3. Describe step by step how a refrigerator keeps food cold."
 )
 TOKENS = 680
