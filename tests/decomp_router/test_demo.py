@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from decomp_router import demo
+from decomp_router.decompose import decomposer
 
 
 def chunk(text: str, **usage: int) -> dict[str, Any]:
@@ -54,3 +55,9 @@ def test_a_missing_model_ends_with_exit_code_2(tmp_path: Path, capsys: pytest.Ca
     arguments = argparse.Namespace(model=tmp_path / "none.gguf", cache=tmp_path, max_tokens=8)
     assert demo.run(arguments) == 2
     assert capsys.readouterr().err.startswith("decomp-router demo: ")
+
+
+def test_one_prompt_of_the_demo_is_taken_apart_and_the_other_is_not() -> None:
+    reader = decomposer.load()
+    assert reader.read(demo.INDEPENDENT).plan.width == 3
+    assert not reader.read(demo.DEPENDENT).plan.fans_out
