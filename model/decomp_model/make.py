@@ -18,7 +18,7 @@ from decomp_model.network import DecomposerNetwork, NetworkConfig, from_base
 from decomp_model.splits import MODEL, corpus, held_out_split
 from decomp_model.train import TrainOptions, fit, reader
 from decomp_router.decompose import decomposer
-from decomp_router.decompose.tokens import WINDOW, Encoding, PromptTokenizer, context_of
+from decomp_router.decompose.tokens import PromptTokenizer, context_of
 
 CONSOLE = Console()
 RESULT = MODEL.parent / "docs/results/calibration.json"
@@ -75,17 +75,10 @@ def export(arguments: argparse.Namespace) -> None:
     config = NetworkConfig(**json.loads((arguments.out / "network.json").read_text()))
     network = DecomposerNetwork(config)
     network.load_state_dict(torch.load(arguments.out / "network.pt", weights_only=True, map_location="cpu"))
-    export_onnx(network, arguments.artefact / "network.onnx", _typical(arguments))
+    export_onnx(network, arguments.artefact / "network.onnx")
     (arguments.artefact / "network.float32.onnx").rename(arguments.out / "network.float32.onnx")
     (arguments.artefact / "tokenizer.json").write_bytes((arguments.base / "tokenizer.json").read_bytes())
     _write_thresholds(arguments, 99.0)
-
-
-def _typical(arguments: argparse.Namespace) -> list[Encoding]:
-    """Development prompts, some long and some short, for what depends on how wide activations are."""
-    tokenizer = PromptTokenizer(arguments.base / "tokenizer.json")
-    encodings = (tokenizer.encode(c.prompt, context_of(c.context)) for c in corpus(MODEL / "corpus/dev")[::4])
-    return [encoding for encoding in encodings if len(encoding.ids) <= WINDOW]
 
 
 def calibrate(arguments: argparse.Namespace) -> None:

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from decomp_model.base import BLOCK
+from decomp_model.rounding import GridLinear
 from decomp_router.decompose.labels import TAGS
 from decomp_router.decompose.tokens import LAYOUTS, PAD
 from decomp_router.plan import LENGTH_CLASSES
@@ -67,11 +68,11 @@ class Layer(nn.Module):
         super().__init__()
         hidden = config.hidden
         self.heads, self.dropout = config.heads, nn.Dropout(dropout)
-        self.query, self.key, self.value = (nn.Linear(hidden, hidden) for _ in range(3))
-        self.attention_out = nn.Linear(hidden, hidden)
+        self.query, self.key, self.value = (GridLinear(hidden, hidden) for _ in range(3))
+        self.attention_out = GridLinear(hidden, hidden)
         self.attention_norm = nn.LayerNorm(hidden, eps=1e-12)
-        self.feed_in = nn.Linear(hidden, config.feed_forward)
-        self.feed_out = nn.Linear(config.feed_forward, hidden)
+        self.feed_in = GridLinear(hidden, config.feed_forward)
+        self.feed_out = GridLinear(config.feed_forward, hidden)
         self.output_norm = nn.LayerNorm(hidden, eps=1e-12)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
@@ -125,7 +126,7 @@ class DecomposerNetwork(nn.Module):
         self.child_bias = nn.Linear(config.pair, 1)
         self.length = nn.Linear(config.hidden, LENGTH_CLASSES)
         self.telling = nn.Linear(config.hidden, 1)
-        self.guard_hidden = nn.Linear(3 * config.hidden, config.hidden)
+        self.guard_hidden = GridLinear(3 * config.hidden, config.hidden)
         self.guard = nn.Linear(config.hidden, 1)
 
     def forward(self, ids: Tensor, layout: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
@@ -158,7 +159,8 @@ def from_base(path: Path, dropout: float = 0.1, layers: int = 12) -> tuple[Decom
     state = {name: torch.from_numpy(array.astype(np.float32)) for name, array in arrays.items()}
     state |= {"words.packed": torch.from_numpy(packed), "words.scales": torch.from_numpy(scales)}
     state["layouts.weight"] = state.pop("type").repeat(LAYOUTS, 1)
-    network.encoder.load_state_dict(state)
+    missing, unexpected = network.encoder.load_state_dict(state, strict=False)
+    assert not unexpected and all(name.endswith(".wide") for name in missing)
     return network, config
 
 

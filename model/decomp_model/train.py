@@ -21,12 +21,15 @@ from decomp_model.augment import Augmenter, Parts
 from decomp_model.calibrate import FREE
 from decomp_model.dataset import IGNORE, Batch, Example, collate, encode, means
 from decomp_model.network import DecomposerNetwork, NetworkConfig, from_base
+from decomp_model.rounding import rehearse, widest_channels
 from decomp_router.decompose.network import Scores
 from decomp_router.decompose.reading import Reading, read_freely
 from decomp_router.decompose.tokens import UNKNOWN, WINDOW, Encoding, PromptTokenizer, context_of
 from decomp_router.plan import Plan
 
 POOLED_BATCHES = 8
+TYPICAL = 150
+"""Prompts on which the widest channels are looked for."""
 AVERAGED = 0.999
 """Decay of the running mean of the weights, which is what training returns."""
 
@@ -42,13 +45,15 @@ class TrainOptions:
     head_rate: float = 6e-4
     warmup: float = 0.03
     weight_decay: float = 0.01
-    dropout: float = 0.1
-    blur: float = 0.1
-    """Share of tokens that training hides."""
+    dropout: float = 0.15
+    blur: float = 0.3
+    """Greatest share of a prompt's tokens that training hides."""
     dependence: float = 1.0
     """Weight of a dependent pair and of a prompt that must not fan out, against 1 for the others."""
     consistency: float = 1.0
     """Weight of agreement between a prompt and the same prompt typed in haste; takes half of each batch."""
+    rehearsal: float = 0.3
+    """Share of the steps, the last ones, in which products are rounded as their 8-bit export will round them."""
     workers: int = 12
     seed: int = 1
 
@@ -168,6 +173,8 @@ def fit(
         network.load_state_dict(teachers[0].state_dict())
     network.to(device).train()
     average = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(AVERAGED))
+    for layer in network.encoder.layers:
+        layer.compile(dynamic=True)
     optimizer, schedule = _optimizer(network, options)
     loader = DataLoader(
         DrawnBatches(cases, parts, base / "tokenizer.json", options),
@@ -180,6 +187,10 @@ def fit(
         bar = progress.add_task("training", total=options.steps)
         for step, drawn in zip(range(options.steps), loader, strict=False):
             batch = drawn.to(device)
+            if step == round((1 - options.rehearsal) * options.steps):
+                wide = widest_channels(network, typical(cases, base))
+                rehearse(network, wide)
+                rehearse(average.module, wide)
             with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
                 said = logits_of(network, _blurred(batch, options.blur))
                 parts_of_loss = losses(said, batch, options)
@@ -199,6 +210,14 @@ def fit(
     return averaged.eval(), config
 
 
+def typical(cases: Sequence[Case], base: Path) -> list[Encoding]:
+    """Prompts, some long and some short, for what depends on how wide activations are."""
+    tokenizer = PromptTokenizer(base / "tokenizer.json")
+    some = cases[:: max(1, len(cases) // TYPICAL)]
+    encodings = (tokenizer.encode(case.prompt, context_of(case.context)) for case in some)
+    return [encoding for encoding in encodings if len(encoding.ids) <= WINDOW]
+
+
 def _step(network: DecomposerNetwork, loss: Tensor, optimizer: torch.optim.Optimizer) -> None:
     optimizer.zero_grad(set_to_none=True)
     loss.backward()
@@ -206,10 +225,14 @@ def _step(network: DecomposerNetwork, loss: Tensor, optimizer: torch.optim.Optim
     optimizer.step()
 
 
-def _blurred(batch: Batch, share: float) -> Batch:
-    """Some tokens unreadable, so that no single word decides."""
-    hidden = (torch.rand(batch.ids.shape, device=batch.ids.device) < share) & (batch.ids > UNKNOWN)
-    return replace(batch, ids=batch.ids.masked_fill(hidden, UNKNOWN))
+def _blurred(batch: Batch, most: float) -> Batch:
+    """Up to this share of each prompt's tokens unreadable or taken from elsewhere, so that no single word decides."""
+    ids = batch.ids
+    chance = torch.rand(len(ids), 1, device=ids.device) * most
+    hidden = (torch.rand(ids.shape, device=ids.device) < chance) & (ids > UNKNOWN)
+    foreign = ids.flatten()[torch.randint(ids.numel(), ids.shape, device=ids.device)].clamp_min(UNKNOWN)
+    unreadable = torch.rand(ids.shape, device=ids.device) < 0.5
+    return replace(batch, ids=torch.where(hidden, foreign.masked_fill(unreadable, UNKNOWN), ids))
 
 
 def _optimizer(
