@@ -30,6 +30,9 @@ PROMPTS = [
     "mañana será otro día; Grüße 🎉",
 ]
 
+LONG_PROMPT = [place * place % 509 for place in range(4096)]
+LONG_COUNTS = (128, 1024, 4080, 4096)
+
 
 @dataclass(frozen=True)
 class Sizes:
@@ -140,6 +143,13 @@ def reference(model: torch.nn.Module, tokenizer: Tokenizer, prompt: str) -> dict
     }
 
 
+def long_reference(model: torch.nn.Module) -> dict[str, list[float]]:
+    """Logits after so many of the tokens of `LONG_PROMPT`."""
+    with torch.no_grad():
+        logits = model(torch.tensor([LONG_PROMPT]), use_cache=False).logits[0]
+    return {str(count): [float(f"{value:.8g}") for value in logits[count - 1].tolist()] for count in LONG_COUNTS}
+
+
 def main() -> None:
     DATA.mkdir(parents=True, exist_ok=True)
     for arch, seed in SEEDS.items():
@@ -148,6 +158,7 @@ def main() -> None:
         write_gguf(path, model, lambda writer, pre=pre, own=tokenizer: write_vocabulary(writer, pre, own), 4096)
         answers = [reference(model, tokenizer, prompt) for prompt in PROMPTS]
         (DATA / f"{arch}-tiny.json").write_text(json.dumps(answers))
+        (DATA / f"{arch}-tiny-long.json").write_text(json.dumps(long_reference(model)))
         print(arch, [(len(answer["ids"]), round(answer["min_gap"], 5)) for answer in answers])
 
 
