@@ -50,7 +50,7 @@ def run(engine: Engine, *prompts: list[int], n: int = 1, reuse: bool = True) -> 
         engine.scheduler.submit(request, answer.take)
     while engine.scheduler.has_work:
         engine.scheduler.step()
-    return answers, time.perf_counter() - began
+    return answers, round(time.perf_counter() - began, 2)
 
 
 def tokens(engine: Engine, count: int, start: int) -> list[int]:
