@@ -106,7 +106,8 @@ def main() -> None:
             context = LONG + 512
             return Engine.open(path, EngineOptions(slots * context, slots, threads=arguments.threads))
 
-        results[path.stem] = {"forks": forks(open_engine), "second turn": second_turn(open_engine(1))}
+        engine = open_engine(1)
+        results[engine.info.name] = {"forks": forks(open_engine), "second turn": second_turn(engine)}
     arguments.out.write_text(json.dumps({"machine": machine(), "models": results}, indent=1) + "\n")
 
 
