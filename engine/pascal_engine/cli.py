@@ -1,9 +1,11 @@
 """The command line: `pascal-engine -m model.gguf` serves a model; `inspect` and `synth` are commands of their own."""
 
 import argparse
+import re
 import socket
 import sys
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 
 import uvicorn
@@ -34,6 +36,7 @@ examples:
   pascal-engine -m model.gguf -np 4 -c 16384        four requests at once, 4096 tokens of context each
   pascal-engine -m model.gguf -t 8 -ctk q8_0        eight threads, keys in 8 bits
   pascal-engine -m model.gguf -ctk f32 -ctv f32     keys and values at full precision
+  pascal-engine -m model.gguf --cache-bytes 8GiB    remember more chats, longer
 
   curl http://127.0.0.1:8080/v1/chat/completions -d '{"messages": [{"role": "user", "content": "Hello"}]}'
 """
@@ -52,6 +55,7 @@ def main(argv: list[str] | None = None) -> int:
         arguments.parallel,
         arguments.cache_type_k,
         arguments.cache_type_v,
+        cache_bytes=arguments.cache_bytes,
         backend=arguments.backend,
         threads=arguments.threads,
     )
@@ -136,6 +140,15 @@ def _parser() -> argparse.ArgumentParser:
             help=f"number format of cached {what} (default: f16)",
         )
     add(
+        "--cache-bytes",
+        type=_size,
+        default=EngineOptions.cache_bytes,
+        metavar="SIZE",
+        help="memory for the prefix cache, as 512MiB or 8GiB; 0 keeps nothing (default: 2GiB). It holds the state at"
+        " the ends of messages and answers, so that the next turn of a chat computes only what is new; what was used"
+        " least recently makes room. A checkpoint of a hybrid model takes some 63 MiB (35B-A3B) or 150 MiB (27B)",
+    )
+    add(
         "--backend",
         choices=("cpu", "reference"),
         default="cpu",
@@ -159,6 +172,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--version", action="version", version=f"pascal-engine {__version__}")
     return parser
+
+
+def _size(text: str) -> int:
+    """Bytes that `2GiB`, `1.5 MiB` or `4096` stand for."""
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?([KMGT]i)?B?", text, re.IGNORECASE)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a size; give bytes, or a number with KiB, MiB, GiB or TiB")
+    exponent = "kmgt".index(found[2][0].lower()) + 1 if found[2] else 0
+    return int(Decimal(found[1]) * 1024**exponent)
 
 
 def _whole_number(least: int, most: int = 2**31) -> Callable[[str], int]:

@@ -1,5 +1,9 @@
-"""Fixtures of the engine's tests."""
+"""Fixtures of the engine's tests.
 
+PASCAL_ENGINE_INSTRUCTIONS=portable (or avx2) runs all of them on that instruction set alone.
+"""
+
+import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
@@ -8,11 +12,16 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from pascal_engine.backend.cpu import _native
 from pascal_engine.engine import Engine
 from pascal_engine.schedule.sequence import Sequence
 from pascal_engine.server import create_app
 from tests.engine.harness import DATA, Logits, Post, open_tiny
 from tests.engine.synthetic import Q, SyntheticWriter
+
+if forced := os.environ.get("PASCAL_ENGINE_INSTRUCTIONS"):
+    _native.set_instructions(forced)
+    _native.instruction_sets = lambda: [forced]
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ import pytest
 
 from pascal_engine.cli import main
 from pascal_engine.engine import Engine, EngineOptions
+from pascal_engine.errors import ModelError
 
 
 def one_sentence(text: str) -> str:
@@ -42,6 +43,9 @@ def test_a_port_in_use_is_one_sentence_and_exit_code_2(data: Path, capsys: pytes
         ["-ctk", "q5_k"],
         ["-t", "x"],
         ["--backend", "cuda"],
+        ["--cache-bytes", "2 apples"],
+        ["--cache-bytes", "-1"],
+        ["--cache-bytes", "GiB"],
         ["--bogus"],
         [],
     ],
@@ -73,7 +77,43 @@ def test_help_teaches(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert caught.value.code == 0
     text = capsys.readouterr().out
     assert "pascal-engine -m model.gguf" in text
-    assert all(name in text for name in ("--ctx-size", "--parallel", "--cache-type-k", "-ctv", "--host", "--port"))
+    assert all(
+        name in text
+        for name in ("--ctx-size", "--parallel", "--cache-type-k", "-ctv", "--host", "--port", "--cache-bytes")
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "n_bytes"),
+    [
+        (None, 2 << 30),
+        ("0", 0),
+        ("4096", 4096),
+        ("512MiB", 512 << 20),
+        ("1.5 gib", 3 << 29),
+        ("2GiB", 2 << 30),
+        ("1TiB", 1 << 40),
+    ],
+)
+def test_the_budget_of_the_prefix_cache(
+    text: str | None, n_bytes: int, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[EngineOptions] = []
+
+    def refuse(path: Path, options: EngineOptions, progress: object) -> Engine:
+        given.append(options)
+        raise ModelError("enough.")
+
+    monkeypatch.setattr(Engine, "open", refuse)
+    flags = [] if text is None else ["--cache-bytes", text]
+    assert main(["-m", str(data / "llama-tiny.gguf"), "--port", "0", *flags]) == 2
+    assert [options.cache_bytes for options in given] == [n_bytes]
+
+
+def test_a_wrong_size_says_what_a_right_one_is(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["-m", "model.gguf", "--cache-bytes", "2 apples"])
+    assert "'2 apples' is not a size; give bytes, or a number with KiB, MiB, GiB or TiB" in capsys.readouterr().err
 
 
 def test_it_serves_until_it_is_told_to_end(data: Path) -> None:

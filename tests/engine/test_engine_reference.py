@@ -8,7 +8,10 @@ from typing import TypedDict
 import numpy as np
 import pytest
 
+from pascal_engine.backend.batch import BLOCK, Batch
+from pascal_engine.backend.cpu import CpuBackend
 from pascal_engine.engine import BackendName, Engine
+from pascal_engine.memory import StatePools
 from pascal_engine.schedule.sequence import GenerationRequest
 from tests.engine.harness import BACKENDS, GREEDY, Logits, open_tiny, run
 
@@ -50,6 +53,25 @@ def test_logits_and_greedy_tokens_are_those_of_transformers(
 ) -> None:
     engine = open_tiny(data / f"{arch}-tiny.gguf", parallel=1, backend=backend)
     assert check(engine, answers(data / f"{arch}-tiny.json"), logits_seen) <= 1e-4
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_logits_of_long_contexts(arch: str, data: Path) -> None:
+    """The last tokens are decoded one by one, the others prefilled."""
+    expected = {
+        int(count): logits for count, logits in json.loads((data / f"{arch}-tiny-long.json").read_text()).items()
+    }
+    tokens, n_prefilled = [place * place % 509 for place in range(max(expected))], sorted(expected)[-2]
+    engine = open_tiny(data / f"{arch}-tiny.gguf", parallel=1, ctx=len(tokens))
+    pools = StatePools(CpuBackend(1), engine.model.params, 1, len(tokens))
+    seen = {}
+    for start in range(0, n_prefilled, BLOCK):
+        chunk = tokens[start : min(start + BLOCK, n_prefilled)]
+        seen[start + len(chunk)] = engine.model.forward(Batch.prefill(chunk, start, 0), pools)[0]
+    for place in range(n_prefilled, len(tokens)):
+        seen[place + 1] = engine.model.forward(Batch.decode([tokens[place]], [place], [0]), pools)[0]
+    for count, logits in expected.items():
+        assert np.abs(seen[count] - logits).max() <= 1e-4 * np.abs(logits).max()
 
 
 @pytest.mark.skipif("PASCAL_ENGINE_FIXTURES" not in os.environ, reason="PASCAL_ENGINE_FIXTURES names no directory")

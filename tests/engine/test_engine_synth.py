@@ -2,10 +2,12 @@
 
 import dataclasses
 import hashlib
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
+from gguf import GGUFWriter
 
 from pascal_engine.cli import main
 from pascal_engine.engine import Engine, EngineOptions
@@ -16,6 +18,7 @@ from pascal_engine.hybrid.params import read_params
 from pascal_engine.schedule.sequence import GenerationRequest
 from pascal_engine.synth import SHAPES, TYPE_NAMES, Experts, Shape, tensors, write_model
 from pascal_engine.synth.blocks import random_weights
+from pascal_engine.synth.writer import _write_header
 from tests.engine.harness import GREEDY, run
 from tests.engine.synthetic import Q
 
@@ -115,6 +118,34 @@ def test_real_shapes(name: str, parameters: float, size: float, state: float) ->
         assert all(tensor.row_bytes for tensor in tensors(shape, type_name))  # rows are whole blocks of any type
 
 
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_header_of_a_real_shape_describes_a_model_that_loads(name: str, tmp_path: Path) -> None:
+    """Eight of its layers and few tokens, for the time it takes. No data is written: all weights are zeros that take
+    no room."""
+    shape, path = dataclasses.replace(SHAPES[name], n_layers=8, n_vocab=1024), tmp_path / "hollow.gguf"
+    planned = tensors(shape, "Q4_K_M")
+    gguf_writer = GGUFWriter(path, shape.architecture)
+    _write_header(gguf_writer, name, shape, "Q4_K_M", planned)
+    gguf_writer.close()
+    padded = sum(-(-tensor.n_bytes // 32) * 32 for tensor in planned)
+    os.truncate(path, -(-path.stat().st_size // 32) * 32 + padded)
+    engine = Engine.open(path, EngineOptions(256, cache_bytes=0))
+    assert engine.info.size_bytes == sum(tensor.n_bytes for tensor in planned)
+    assert engine.info.n_parameters == sum(tensor.n_elements for tensor in planned)
+
+
+def test_a_dry_run_tells_the_sizes_and_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for flags in ([], ["out.gguf"]):
+        assert main(["synth", "--like", "qwen35moe-35b-a3b", "--dry-run", *flags]) == 0
+        said = capsys.readouterr().out
+        assert said.startswith("qwen35moe-35b-a3b as Q4_K_M: 34.66 B parameters, 21.16 GB\n")
+        assert {"Q4_K", "Q6_K", "F32"} <= set(said.split())
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     for path, part in ((tmp_path / "no" / "model.gguf", "there is no such folder"), (tmp_path, "exists")):
         with pytest.raises(ModelError, match=part):
@@ -145,3 +176,6 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     for flags in (["--like", "gpt"], ["--like", "qwen35-27b", "--type", "Q9"], []):
         with pytest.raises(SystemExit):
             main(["synth", *flags, str(path)])
+    with pytest.raises(SystemExit):
+        main(["synth", "--like", "qwen35-27b"])
+    assert "give OUT, the file to write, or --dry-run" in capsys.readouterr().err

@@ -2,8 +2,11 @@
 
 import dataclasses
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
+
+from gguf import GGMLQuantizationType
 
 from pascal_engine.errors import ModelError
 from pascal_engine.gguf import ModelFile
@@ -45,7 +48,7 @@ class Report:
             architecture=file.architecture,
             n_parameters=file.n_parameters,
             size_bytes=file.size_bytes,
-            types=_types(file),
+            types=count_types((tensor.type, tensor.n_elements, tensor.data.nbytes) for tensor in file.tensors),
         )
         try:
             params = read_params(file)
@@ -70,13 +73,13 @@ class Report:
         }
 
 
-def _types(file: ModelFile) -> tuple[TypeCount, ...]:
-    """The formats, the one with most bytes first."""
+def count_types(tensors: Iterable[tuple[GGMLQuantizationType, int, int]]) -> tuple[TypeCount, ...]:
+    """The formats of tensors, each given as its format, parameters and bytes: the one with most bytes first."""
     groups = defaultdict(list)
-    for tensor in file.tensors:
-        groups[tensor.type.name].append(tensor)
+    for kind, n_parameters, n_bytes in tensors:
+        groups[kind.name].append((n_parameters, n_bytes))
     counts = [
-        TypeCount(name, len(group), sum(t.n_elements for t in group), sum(t.data.nbytes for t in group))
+        TypeCount(name, len(group), sum(count for count, _ in group), sum(size for _, size in group))
         for name, group in groups.items()
     ]
     return tuple(sorted(counts, key=lambda count: -count.n_bytes))

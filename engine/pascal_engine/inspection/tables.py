@@ -6,13 +6,15 @@ from rich.table import Table
 
 from pascal_engine.hybrid.params import HyperParams
 from pascal_engine.inspection.memory import KV_BYTES, Demand, Fit
-from pascal_engine.inspection.report import Report
+from pascal_engine.inspection.report import Report, TypeCount
 
 
 def show(report: Report, console: Console) -> None:
     """Prints all tables."""
-    console.print(f"{report.name}: {_count(report.n_parameters)} parameters, {_size(report.size_bytes)}", markup=False)
-    console.print(_types(report))
+    console.print(
+        f"{report.name}: {show_count(report.n_parameters)} parameters, {show_size(report.size_bytes)}", markup=False
+    )
+    console.print(types_table(report.types))
     if report.params is None or report.demand is None:
         console.print(f"This engine cannot serve it: {report.problem}", markup=False)
         return
@@ -33,11 +35,12 @@ def _table(title: str, *columns: str) -> Table:
     return table
 
 
-def _types(report: Report) -> Table:
+def types_table(types: tuple[TypeCount, ...]) -> Table:
+    """What each number format has of the tensors."""
     table = _table("Tensors", "type", "tensors", "parameters", "size", "bits a weight")
-    for count in report.types:
+    for count in types:
         bits = f"{8 * count.n_bytes / count.n_parameters:.2f}"
-        table.add_row(count.type, str(count.n_tensors), _count(count.n_parameters), _size(count.n_bytes), bits)
+        table.add_row(count.type, str(count.n_tensors), show_count(count.n_parameters), show_size(count.n_bytes), bits)
     return table
 
 
@@ -68,10 +71,10 @@ def _parameters(params: HyperParams) -> Table:
 
 def _memory(demand: Demand) -> Table:
     table = _table("Memory", "what", "size")
-    table.add_row("weights, as in the file", _size(demand.weights))
-    table.add_row("recurrent state of one sequence", _size(demand.state))
+    table.add_row("weights, as in the file", show_size(demand.weights))
+    table.add_row("recurrent state of one sequence", show_size(demand.state))
     for kind in KV_BYTES:
-        table.add_row(f"keys and values of 1,000 tokens, {kind}", _size(demand.kv(1000, kind)))
+        table.add_row(f"keys and values of 1,000 tokens, {kind}", show_size(demand.kv(1000, kind)))
     return table
 
 
@@ -84,7 +87,7 @@ def _fits(fitting: tuple[Fit, ...]) -> Table:
     return table
 
 
-def _size(n_bytes: int) -> str:
+def show_size(n_bytes: int) -> str:
     """In decimal units, as file managers and shops count."""
     for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "KB")):
         if n_bytes >= unit:
@@ -92,5 +95,6 @@ def _size(n_bytes: int) -> str:
     return f"{n_bytes} B"
 
 
-def _count(number: int) -> str:
+def show_count(number: int) -> str:
+    """In millions, or thousands of millions."""
     return f"{number / 1e9:.2f} B" if number >= 10**9 else f"{number / 1e6:.1f} M"

@@ -36,7 +36,9 @@ class SlotStates:
                 " start the engine with a larger --ctx-size."
             )
         if not self._scheduler.cache.put(tokens, snapshot):
-            raise StateFileError(f"{path} is larger than the prefix cache; start the engine with a larger one.")
+            raise StateFileError(
+                f"{path} is larger than the prefix cache; start the engine with a larger --cache-bytes."
+            )
         self._pools.clear(slot.row, len(slot.held))
         self._pools.load(slot.row, len(tokens), snapshot)
         slot.held = tokens

@@ -70,15 +70,7 @@ def _write(
 ) -> None:
     writer = GGUFWriter(path, shape.architecture)
     try:
-        _write_keys(writer, f"{name} {type_name}, random weights", shape)
-        if type_name in _FILE_TYPES:
-            writer.add_file_type(_FILE_TYPES[type_name])
-        for tensor in planned:
-            stored = (*tensor.shape[:-1], tensor.row_bytes)
-            writer.add_tensor_info(tensor.name, stored, np.dtype(np.uint8), tensor.n_bytes, tensor.type)
-        writer.write_header_to_file()
-        writer.write_kv_data_to_file()
-        writer.write_ti_data_to_file()
+        _write_header(writer, name, shape, type_name, planned)
         done = 0
         for tensor in planned:
             writer.write_tensor_data(_draw(tensor, seed))
@@ -86,6 +78,19 @@ def _write(
             progress(done)
     finally:
         writer.close()
+
+
+def _write_header(writer: GGUFWriter, name: str, shape: Shape, type_name: str, planned: list[Planned]) -> None:
+    """All that stands before the tensors' data."""
+    _write_keys(writer, f"{name} {type_name}, random weights", shape)
+    if type_name in _FILE_TYPES:
+        writer.add_file_type(_FILE_TYPES[type_name])
+    for tensor in planned:
+        stored = (*tensor.shape[:-1], tensor.row_bytes)
+        writer.add_tensor_info(tensor.name, stored, np.dtype(np.uint8), tensor.n_bytes, tensor.type)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_ti_data_to_file()
 
 
 def _draw(tensor: Planned, seed: int) -> npt.NDArray[np.generic]:
