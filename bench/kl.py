@@ -1,0 +1,131 @@
+"""How far the engine's logits are from llama.cpp's: `python bench/kl.py --peer .../llama-perplexity --models FILES`.
+
+For each file the mean Kullback-Leibler divergence of ours from the peer's, and how often both like the same token best,
+on the second halves of eight chunks of 256 tokens, keys and values in f32; writes docs/results/kl.json. `bench/engine.py`
+says where the peer comes from; here its target is `llama-perplexity`, whose file of all log-probabilities (16 bits each)
+also holds the tokens.
+
+Without `--models` the files are tests/data/engine/*-tiny.gguf, which are not quantised. Quantised ones come from a model
+that is wide enough for blocks of 256 (`HIDDEN`, `WIDTH` and the products of heads and their widths in
+`tests/engine/make_fixtures.py` multiples of it), by llama.cpp's `llama-quantize IN OUT Q4_K_M`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from machine import machine
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from pascal_engine.backend.batch import Batch
+from pascal_engine.backend.cpu import CpuBackend
+from pascal_engine.gguf import ModelFile
+from pascal_engine.hybrid.model import Model
+from pascal_engine.memory import StatePools
+
+CHUNK, CHUNKS, BAR = 256, 8, 1e-2
+WORDS = (
+    "the river runs slowly through old town and in evening lights of houses shine on water people sit front talk about "
+    "day wait for night to come what would you like know there are many questions that a short answer cannot settle "
+    "write function takes list returns longest one explain each step then give an example compare two proposals"
+).split()
+
+F64 = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class PeerLogits:
+    """`tokens` [chunks, CHUNK], and for the positions from the middle of a chunk to its last but one the packed
+    log-probabilities [chunks, positions, 4 + vocabulary, rounded up]: a float32 step, a float32 least one, the steps."""
+
+    tokens: npt.NDArray[np.int32]
+    packed: npt.NDArray[np.uint16]
+    n_vocab: int
+
+    @classmethod
+    def make(cls, program: Path, model: Path, n_threads: int) -> PeerLogits:
+        with tempfile.TemporaryDirectory() as folder:
+            text, out = Path(folder) / "text", Path(folder) / "logits"
+            text.write_text(" ".join(np.random.default_rng(0).choice(WORDS, 8 * CHUNK * CHUNKS)))
+            command = [str(program), "-m", str(model), "-f", str(text), "--save-all-logits", str(out)]
+            command += ["-c", str(CHUNK), "-b", str(CHUNK), "--chunks", str(CHUNKS), "-t", str(n_threads)]
+            command += ["-ctk", "f32", "-ctv", "f32", "-fa", "off"]
+            subprocess.run(command, capture_output=True, check=True)
+            return cls._read(out.read_bytes())
+
+    @classmethod
+    def _read(cls, data: bytes) -> PeerLogits:
+        n_ctx, n_vocab, n_chunks = np.frombuffer(data, np.int32, 3, len(b"_logits_"))
+        at = len(b"_logits_") + 12
+        tokens = np.frombuffer(data, np.int32, n_chunks * n_ctx, at).reshape(n_chunks, n_ctx)
+        packed = np.frombuffer(data, np.uint16, offset=at + tokens.nbytes)
+        width = 4 + (n_vocab + 1) // 2 * 2
+        return cls(tokens, packed.reshape(n_chunks, n_ctx - 1 - n_ctx // 2, width), int(n_vocab))
+
+    def log_probabilities(self, index: int) -> F64:
+        """Those at position `index` of the second half of each chunk: [chunks, vocabulary]."""
+        rows = np.ascontiguousarray(self.packed[:, index])
+        step, least = rows[:, :4].copy().view(np.float32).astype(np.float64).T[..., None]
+        return _log_softmax(step * rows[:, 4 : 4 + self.n_vocab] + least)
+
+
+def compare(path: Path, peer: PeerLogits, n_threads: int) -> dict[str, object]:
+    """The chunks are sequences of one batch, a token each at a time."""
+    file, backend = ModelFile(path), CpuBackend(n_threads)
+    n_chunks, n_ctx = peer.tokens.shape
+    model = Model.load(file, backend, peer.n_vocab, n_ctx)
+    pools = StatePools(backend, model.params, n_chunks, n_ctx)
+    divergences, same = [], []
+    for position in track(range(n_ctx - 1), path.name, console=Console(stderr=True)):
+        batch = Batch.decode(peer.tokens[:, position].tolist(), [position] * n_chunks, list(range(n_chunks)))
+        logits = model.forward(batch, pools)
+        if position >= n_ctx // 2:
+            ours, theirs = _log_softmax(logits.astype(np.float64)), peer.log_probabilities(position - n_ctx // 2)
+            divergences.append((np.exp(theirs) * (theirs - ours)).sum(axis=1))
+            same.append(ours.argmax(axis=1) == theirs.argmax(axis=1))
+    found = np.concatenate(divergences)
+    return {
+        "model": path.name,
+        "positions": len(found),
+        "mean_kl": float(f"{found.mean():.3g}"),
+        "max_kl": float(f"{found.max():.3g}"),
+        "same_top": round(float(np.mean(same)), 4),
+    }
+
+
+def _log_softmax(logits: F64) -> F64:
+    """Over the last axis."""
+    shifted = logits - logits.max(axis=-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peer", type=Path, required=True, help="llama.cpp's llama-perplexity")
+    parser.add_argument("--models", type=Path, nargs="+", default=sorted(Path("tests/data/engine").glob("*-tiny.gguf")))
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--out", type=Path, default=Path("docs/results/kl.json"))
+    arguments = parser.parse_args()
+    rows = [
+        compare(path, PeerLogits.make(arguments.peer, path, arguments.threads), arguments.threads)
+        for path in arguments.models
+    ]
+    arguments.out.write_text(json.dumps({"machine": machine(), "bar": BAR, "rows": rows}, indent=1) + "\n")
+    table = Table(*rows[0])
+    for row in rows:
+        table.add_row(*map(str, row.values()))
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()
