@@ -7,9 +7,9 @@ alone makes of a model, by activations that round to another step and tokens tha
 
 `bench/engine.py` says where the peer comes from; here its target is `llama-perplexity`, whose file of all
 log-probabilities (16 bits each, none further than 16 below the best) also holds the tokens. Small models:
-`tests/engine/make_fixtures.py`, with the key `rope.dimension_sections` (for qwen35, qwen35moe) and without the block for
-multi-token prediction, writes what llama.cpp loads and its `llama-quantize IN OUT Q8_0` quantises; for Q4_K_M give the
-configurations a hidden size of 256.
+`tests/engine/make_fixtures.py`, with the key `rope.dimension_sections` (for qwen35, qwen35moe) and without the block
+for multi-token prediction, writes what llama.cpp loads and its `llama-quantize IN OUT Q8_0` quantises; for Q4_K_M give
+the configurations a hidden size of 256.
 """
 
 from __future__ import annotations
