@@ -1,23 +1,25 @@
 // Causal convolution, gates and the delta rule, of one sequence each.
 
-// Channels first ... stop - 1 through all tokens; then the last inputs become the history.
+// Channels first ... stop - 1 through all tokens; then the last inputs become the history. All channels of a token come
+// before the next token: the other way round every step would touch another page of memory.
 static void causal_conv(const ConvRun& run, std::size_t first, std::size_t stop) {
     const std::size_t before = run.n_taps - 1;
-    for (std::size_t channel = first; channel < stop; channel += lanes) {
-        const std::size_t count = stop - channel;
-        const auto input = [&](std::size_t at) __attribute__((always_inline)) {
-            return at < before ? load(run.history + at * run.n_channels + channel, count)
-                               : load(run.x + (at - before) * run.stride + channel, count);
-        };
-        for (std::size_t token = 0; token < run.n_tokens; ++token) {
+    const auto input = [&](std::size_t at) __attribute__((always_inline)) {
+        return at < before ? run.history + at * run.n_channels : run.x + (at - before) * run.stride;
+    };
+    for (std::size_t token = 0; token < run.n_tokens; ++token)
+        for (std::size_t channel = first; channel < stop; channel += lanes) {
+            const std::size_t count = stop - channel;
             V8 total{};
             for (std::size_t tap = 0; tap < run.n_taps; ++tap)
-                total = fma(input(token + tap), load(run.kernel + tap * run.n_channels + channel, count), total);
+                total = fma(load(input(token + tap) + channel, count),
+                            load(run.kernel + tap * run.n_channels + channel, count), total);
             store(run.out + token * run.n_channels + channel, total * sigmoid(total), count);
         }
-        for (std::size_t at = 0; at < before; ++at)
-            store(run.history + at * run.n_channels + channel, input(at + run.n_tokens), count);
-    }
+    for (std::size_t at = 0; at < before; ++at)
+        for (std::size_t channel = first; channel < stop; channel += lanes)
+            store(run.history + at * run.n_channels + channel, load(input(at + run.n_tokens) + channel, stop - channel),
+                  stop - channel);
 }
 
 // decay = a * softplus(alpha + dt), strength = sigmoid(beta), for the heads of one token.

@@ -151,6 +151,7 @@ template <Type type> struct Kind256 {
             for (int c = 0; c < n; ++c) {
                 const __m256i pairs = products<Traits::values>(weights.q[i], groups[at[c]].q + 32 * i);
                 dots[c] = _mm256_add_epi32(dots[c], _mm256_madd_epi16(pairs, weights.scales[i]));
+                asm("" : "+x"(dots[c]));
             }
 #pragma GCC unroll 4
         for (int c = 0; c < n; ++c) {

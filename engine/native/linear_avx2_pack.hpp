@@ -56,7 +56,7 @@ void pack_32(Activations& x, std::size_t column) {
         const std::size_t at = block / 8 * x.n_columns + column, place = block % 8;
         Group32& group = x.of_32.data()[at];
         const float most = block < n_blocks ? largest(in, 32) : 0;
-        x.scales_32.data()[at * 8 + place] = scale_of(most);
+        x.scales_32.data()[at * 8 + place] = short_scale_of(most);
         group.sums[place] = 0;
         if (block >= n_blocks) {
             std::memset(group.q + 32 * place, 0, 32);

@@ -131,7 +131,7 @@ void pack_32(Activations& x, std::size_t column) {
         const std::size_t at = block / 8 * x.n_columns + column, place = block % 8, count = block < n_blocks ? 32 : 0;
         Group32& group = x.of_32.data()[at];
         const float most = largest(in, count);
-        x.scales_32.data()[at * 8 + place] = scale_of(most);
+        x.scales_32.data()[at * 8 + place] = short_scale_of(most);
         std::fill_n(group.q + 32 * place, 32, std::int8_t{0});
         group.sums[place] = quantise(in, count, inverse_scale(most), group.q + 32 * place);
     }

@@ -1,5 +1,6 @@
 // Number formats of weights and what a product needs to know about them.
 #pragma once
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -83,6 +84,13 @@ struct Activations {
 // A block's scale and what its values are multiplied by. A block whose largest magnitude is too small for the inverse
 // to be finite counts as zero.
 inline float scale_of(float most) { return most < 1e-30f ? 0.0f : most / 127.0f; }
+// Scales of 32 values have 11 significant bits, half to even: those of a float16, of whatever size.
+inline float short_scale_of(float most) {
+    const float scale = scale_of(most);
+    const auto bits = std::bit_cast<std::uint32_t>(scale);
+    if (scale != scale) return scale;
+    return std::bit_cast<float>((bits + 0xfff + (bits >> 13 & 1)) & ~std::uint32_t{0x1fff});
+}
 inline float inverse_scale(float most) { return most < 1e-30f ? 0.0f : 127.0f / most; }
 
 // Which columns of the activations are multiplied, and where their products go: out[to[i] * stride + row].

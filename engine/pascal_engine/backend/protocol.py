@@ -11,7 +11,9 @@ What a weight is multiplied by depends on its type, and is the same in every bac
 - Q4_0 to Q8_0 and IQ4_NL: the same in blocks of 32.
 
 The scale of a block is amax / 127 in float32, where amax is the largest magnitude in it; its values are
-x * (127 / amax), rounded half to even. A block with amax < 1e-30 is all zero, one with a NaN has NaN for its scale.
+x * (127 / amax), rounded half to even. Scales of blocks of 32 are then rounded to 11 significant bits, half to even:
+those of Q8_0 in GGUF files, but without a float16's narrow range. A block with amax < 1e-30 is all zero, one with a NaN
+has NaN for its scale.
 Rows of weights hold whole blocks of their type.
 """
 

@@ -72,5 +72,12 @@ def rounded(x: F32, block: int) -> F32:
     some = ~(most < np.float32(1e-30))
     inverse = np.where(some, np.float32(127) / np.where(some, most, np.float32(1)), np.float32(0))
     scale = np.where(some, most / np.float32(127), np.float32(0))
-    decoded: F32 = np.rint(blocks * inverse) * scale
+    decoded: F32 = np.rint(blocks * inverse) * (shortened(scale) if block == 32 else scale)
     return decoded.reshape(x.shape)
+
+
+def shortened(x: F32) -> F32:
+    """x >= 0 rounded to the 11 significant bits of a float16, half to even."""
+    bits = np.ascontiguousarray(x).view(np.uint32)
+    short = (bits + np.uint32(0xFFF) + (bits >> np.uint32(13) & np.uint32(1))) & ~np.uint32(0x1FFF)
+    return np.where(np.isnan(x), x, short.view(np.float32))
