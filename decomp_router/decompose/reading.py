@@ -61,12 +61,12 @@ def read_freely(prompt: str, spans: npt.NDArray[np.int64], scores: Scores, thres
     found = segments(tags, spans) if len(spans) else []
     tasks = [s for s in found if s.tag == "task"]
     if len(tasks) < 2:
-        return Reading(_one_task(prompt, spans, found, tags), "one task")
+        return Reading(gathered(_one_task(prompt, spans, found, tags)), "one task")
     logits = pair_logits(scores, tasks)
     edges, doubt = _edges(logits, thresholds.independent)
     plan = _plan(prompt, spans, found, edges, scores)
     if not plan.fans_out:
-        return Reading(plan, doubt or "no two sub-tasks are independent")
+        return Reading(gathered(plan), doubt or "no two sub-tasks are independent")
     evidence = Evidence(guard=scores.guard, weakest=_weakest(plan, logits))
     joint = _joint(tags, found)
     if joint >= thresholds.joint:
@@ -221,4 +221,21 @@ def chain(plan: Plan) -> Plan:
     order = list(nx.lexicographical_topological_sort(plan.graph, key=place.__getitem__))
     previous = dict(zip(order[1:], order, strict=False))
     subtasks = tuple(replace(task, deps=(previous[task.id],) if task.id in previous else ()) for task in plan.subtasks)
-    return replace(plan, subtasks=subtasks)
+    return gathered(replace(plan, subtasks=subtasks))
+
+
+def gathered(plan: Plan) -> Plan:
+    """A linear plan whose sub-tasks take with them what follows and belongs to them: background, and constraints that
+    bind neither all nor each. The engine answers such a prompt as a whole, so nothing of it may seem left out."""
+    ends, kept = {task.id: task.end for task in plan.subtasks}, []
+    current: Subtask | None = None
+    for span in plan.spans:
+        if isinstance(span, Subtask):
+            current = span
+        elif current and (span.role == "context" or (span.role == "constraint" and span.target == current.id)):
+            ends[current.id] = span.end
+        else:
+            kept.append(span)
+            current = None
+    subtasks = tuple(replace(task, end=ends[task.id]) for task in plan.subtasks)
+    return replace(plan, subtasks=subtasks, clauses=tuple(kept))

@@ -1,10 +1,9 @@
-"""Makes the artefact: `python -m decomp_model.make teach | train | export | calibrate`, in this order."""
+"""Makes the artefact: `python -m decomp_model.make train | mix | export | calibrate`, in this order."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -14,44 +13,42 @@ from rich.console import Console
 from decomp_gauntlet.report import Report, terminal_table
 from decomp_model.augment import load_parts
 from decomp_model.calibrate import CONFIDENCE, FREE, RATE, best_recall, curve, fit_scale, learn_then_test, outcomes
-from decomp_model.network import DecomposerNetwork, NetworkConfig, from_base
+from decomp_model.network import DecomposerNetwork, NetworkConfig
 from decomp_model.splits import MODEL, corpus, held_out_split
 from decomp_model.train import TrainOptions, fit, reader
 from decomp_router.decompose import decomposer
 from decomp_router.decompose.tokens import PromptTokenizer, context_of
 
 CONSOLE = Console()
+SHARE = 0.55
 RESULT = MODEL.parent / "docs/results/calibration.json"
 
 
-def teach(arguments: argparse.Namespace) -> None:
-    """One teacher, of the seed given; the network learns from the mean of all that were made."""
-    network, _ = _fitted(arguments, ())
-    torch.save(network.state_dict(), arguments.out / f"teacher-{arguments.seed}.pt")
-    _judge(network, arguments)
-
-
 def train(arguments: argparse.Namespace) -> None:
-    """The network, from its teachers if there are any; then what its certainty is worth."""
-    teachers = [_loaded(path, NetworkConfig.layers, arguments) for path in sorted(arguments.out.glob("teacher-*.pt"))]
-    network, config = _fitted(arguments, teachers)
-    torch.save(network.state_dict(), arguments.out / "network.pt")
-    config.save(arguments.out / "network.json")
-    (arguments.out / "scale.json").write_text(json.dumps(_judge(network, arguments)) + "\n")
-
-
-def _fitted(
-    arguments: argparse.Namespace, teachers: Sequence[DecomposerNetwork]
-) -> tuple[DecomposerNetwork, NetworkConfig]:
+    """The network, from the pretrained encoder or from --start; then what its certainty is worth."""
     learnt, _ = held_out_split(corpus(MODEL / "corpus/train"))
-    return fit(learnt, load_parts(MODEL / "corpus/parts"), arguments.base, _options(arguments), teachers)
+    parts = load_parts(MODEL / "corpus/parts")
+    network, config = fit(learnt, parts, arguments.base, _options(arguments), arguments.start)
+    config.save(arguments.out / "network.json")
+    _keep(network, arguments)
 
 
-def _loaded(path: Path, layers: int, arguments: argparse.Namespace) -> DecomposerNetwork:
-    network, _ = from_base(arguments.base / "base.npz", layers=layers)
-    network.load_state_dict(torch.load(path, weights_only=True))
-    network.to("cuda" if torch.cuda.is_available() else "cpu").eval()
-    return network
+def mix(arguments: argparse.Namespace) -> None:
+    """The mean of the weights just trained and those of --start, from which training went on (Wortsman et al. 2022):
+    better than either on prompts that neither learnt."""
+    config = NetworkConfig(**json.loads((arguments.out / "network.json").read_text()))
+    network = DecomposerNetwork(config)
+    state, former = (torch.load(path, weights_only=True) for path in (arguments.out / "network.pt", arguments.start))
+    for name, trained in state.items():
+        if trained.is_floating_point() and not name.endswith(".wide"):
+            state[name] = (1 - arguments.share) * trained + arguments.share * former[name]
+    network.load_state_dict(state)
+    _keep(network.eval(), arguments)
+
+
+def _keep(network: DecomposerNetwork, arguments: argparse.Namespace) -> None:
+    torch.save(network.state_dict(), arguments.out / "network.pt")
+    (arguments.out / "scale.json").write_text(json.dumps(_judge(network, arguments)) + "\n")
 
 
 def _judge(network: DecomposerNetwork, arguments: argparse.Namespace) -> dict[str, float]:
@@ -118,7 +115,7 @@ def _write_thresholds(arguments: argparse.Namespace, certainty: float) -> None:
     (arguments.artefact / "thresholds.json").write_text(json.dumps(asdict(thresholds), indent=1) + "\n")
 
 
-STEPS = {"teach": teach, "train": train, "export": export, "calibrate": calibrate}
+STEPS = {"train": train, "mix": mix, "export": export, "calibrate": calibrate}
 
 
 def main() -> None:
@@ -128,6 +125,8 @@ def main() -> None:
     parser.add_argument("--base", type=Path, default=Path(".cache/base"), help="folder that decomp_model.base wrote")
     parser.add_argument("--out", type=Path, default=Path(".cache/train"), help="folder for weights and observations")
     parser.add_argument("--artefact", type=Path, default=MODEL.parent / "decomp_router/decompose/artefact")
+    parser.add_argument("--start", type=Path, help="weights to go on from (train), or to mix with (mix)")
+    parser.add_argument("--share", type=float, default=SHARE, help="of --start in the mix (default %(default)s)")
     parser.add_argument("--steps", type=int, default=TrainOptions.steps, help="training steps (default %(default)s)")
     parser.add_argument("--batch", type=int, default=TrainOptions.batch)
     parser.add_argument("--layers", type=int, default=TrainOptions.layers, help="12, 6, 4 or 3 of the encoder's layers")

@@ -160,7 +160,8 @@ def from_base(path: Path, dropout: float = 0.1, layers: int = 12) -> tuple[Decom
     state |= {"words.packed": torch.from_numpy(packed), "words.scales": torch.from_numpy(scales)}
     state["layouts.weight"] = state.pop("type").repeat(LAYOUTS, 1)
     missing, unexpected = network.encoder.load_state_dict(state, strict=False)
-    assert not unexpected and all(name.endswith(".wide") for name in missing)
+    assert not unexpected
+    assert all(name.endswith(".wide") for name in missing)
     return network, config
 
 

@@ -32,8 +32,11 @@ class GridLinear(nn.Linear):
         """x [..., in] -> [..., out]."""
         if not self.rounded:
             return F.linear(x, self.weight, self.bias)
-        narrow = straight_through(x * (1 - self.wide), _on_input_grid)
-        return F.linear(narrow + x * self.wide, self.grid_weight(), self.bias)
+        return F.linear(self.rounded_inputs(x), self.grid_weight(), self.bias)
+
+    def rounded_inputs(self, x: Tensor) -> Tensor:
+        """x [batch, ..., in], each prompt on the grid of its own values, but for wide channels."""
+        return straight_through(x * (1 - self.wide), _on_input_grid) + x * self.wide
 
     def grid_weight(self) -> Tensor:
         """[out, in]: the weight on the grid of its rows, but for the columns of wide channels."""

@@ -140,37 +140,20 @@ def _disagreement(said: Logits, batch: Batch) -> Tensor:
     return guards + ((a.exp() - b.exp()) * (a - b)).sum(-1).mean()
 
 
-def taught(said: Logits, teachers: Sequence[Logits], batch: Batch) -> Tensor:
-    """Cross-entropy against the mean of the teachers' probabilities."""
-    real = batch.tags.flatten() != IGNORE
-
-    def soft(mine: Tensor, theirs: list[Tensor]) -> Tensor:
-        target = torch.stack([F.softmax(logits, dim=-1) for logits in theirs]).mean(0)
-        return F.cross_entropy(mine, target)
-
-    guard = torch.stack([torch.sigmoid(teacher.guard) for teacher in teachers]).mean(0)
-    return (
-        soft(said.tags[real], [teacher.tags[real] for teacher in teachers])
-        + soft(said.relation, [teacher.relation for teacher in teachers])
-        + 0.3 * soft(said.lengths, [teacher.lengths for teacher in teachers])
-        + F.binary_cross_entropy_with_logits(said.guard, guard)
-    )
-
-
 def fit(
     cases: Sequence[Case],
     parts: dict[str, Parts],
     base: Path,
     options: TrainOptions,
-    teachers: Sequence[DecomposerNetwork] = (),
+    start: Path | None = None,
 ) -> tuple[DecomposerNetwork, NetworkConfig]:
-    """Train on a pool of cases; runs on the GPU where there is one. With teachers, of the same depth, it starts from
-    the first one's weights and learns from their mean as well."""
+    """Train on a pool of cases, from the pretrained encoder or from the weights in `start`; runs on the GPU where there
+    is one."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.manual_seed(options.seed)
     network, config = from_base(base / "base.npz", options.dropout, options.layers)
-    if teachers:
-        network.load_state_dict(teachers[0].state_dict())
+    if start:
+        network.load_state_dict(torch.load(start, weights_only=True))
     network.to(device).train()
     average = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(AVERAGED))
     for layer in network.encoder.layers:
@@ -194,10 +177,6 @@ def fit(
             with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
                 said = logits_of(network, _blurred(batch, options.blur))
                 parts_of_loss = losses(said, batch, options)
-                if teachers:
-                    with torch.no_grad():
-                        lessons = [logits_of(teacher, batch) for teacher in teachers]
-                    parts_of_loss["taught"] = taught(said, lessons, batch)
             _step(network, torch.stack(list(parts_of_loss.values())).sum(), optimizer)
             schedule.step()
             average.update_parameters(network)
