@@ -11,12 +11,15 @@ import numpy.typing as npt
 from decomp_gauntlet.cases import Case
 from decomp_gauntlet.report import at_most
 from decomp_gauntlet.score import CaseScore, score
+from decomp_gauntlet.variants import variants
 from decomp_router.decompose.evidence import Evidence
 from decomp_router.decompose.reading import Reading, chain
 from decomp_router.decompose.thresholds import Thresholds
 
 RATE, CONFIDENCE = 0.005, 0.95
 """Bound on the rate of dangerous cases among those that can go wrong, and how surely it holds."""
+VARIANTS = 2
+"""Other wordings of each calibration prompt, drawn by code, that must be as safe as the prompt itself."""
 PATH = tuple(float(c) for c in np.arange(24.0, -12.0, -0.1).round(1))
 """Certainties in the order in which they are tested: from "never fans out" towards "always"."""
 FREE = Thresholds(independent=0.9, joint=0.3, certainty=float("-inf"))
@@ -69,18 +72,32 @@ def fit_scale(seen: Sequence[Outcome]) -> tuple[float, float]:
     return round(float(scale[0]), 4), round(float(scale[1]), 4)
 
 
-def learn_then_test(seen: Sequence[Outcome], rate: float = RATE, confidence: float = CONFIDENCE) -> float | None:
+def in_other_clothes(
+    cases: Iterable[Case], read_freely: Callable[[Case], Reading], count: int = VARIANTS
+) -> list[list[Outcome]]:
+    """For each case that can go wrong, it and some metamorphic variants of it: typos, upper case, a pasted text, ..."""
+    groups = []
+    for number, case in enumerate(cases):
+        if case.can_go_wrong:
+            worn = [variant for _, variant in variants([case], count, seed=number)]
+            groups.append(outcomes([case, *worn], read_freely))
+    return groups
+
+
+def learn_then_test(
+    groups: Sequence[Sequence[Outcome]], rate: float = RATE, confidence: float = CONFIDENCE
+) -> float | None:
     """The last certainty on PATH before the first that cannot be shown to keep the rate; None if there is none.
 
+    A group is one prompt that can go wrong, in one or more wordings; it counts as dangerous if any of them is.
     Fixed-sequence testing (Angelopoulos et al. 2021, "Learn then Test"): at each certainty, the exact binomial
     p-value of "the rate is above the bound"; testing stops at the first that is not rejected, so the family-wise
     error is at most 1 - confidence.
     """
-    at_risk = [o for o in seen if o.case.can_go_wrong]
     chosen = None
     for certainty in PATH:
-        dangerous = sum(bool(o.at(certainty).dangerous) for o in at_risk)
-        if at_most(dangerous, len(at_risk), rate) > 1 - confidence:
+        dangerous = sum(any(o.at(certainty).dangerous for o in group) for group in groups)
+        if at_most(dangerous, len(groups), rate) > 1 - confidence:
             break
         chosen = certainty
     return chosen

@@ -9,14 +9,27 @@ from pathlib import Path
 
 import torch
 from rich.console import Console
+from rich.progress import track
 
+from decomp_gauntlet.cases import Case
 from decomp_gauntlet.report import Report, terminal_table
 from decomp_model.augment import load_parts
-from decomp_model.calibrate import CONFIDENCE, FREE, RATE, best_recall, curve, fit_scale, learn_then_test, outcomes
+from decomp_model.calibrate import (
+    CONFIDENCE,
+    FREE,
+    RATE,
+    best_recall,
+    curve,
+    fit_scale,
+    in_other_clothes,
+    learn_then_test,
+    outcomes,
+)
 from decomp_model.network import DecomposerNetwork, NetworkConfig
 from decomp_model.splits import MODEL, corpus, held_out_split
 from decomp_model.train import TrainOptions, fit, reader
 from decomp_router.decompose import decomposer
+from decomp_router.decompose.reading import Reading
 from decomp_router.decompose.tokens import PromptTokenizer, context_of
 
 CONSOLE = Console()
@@ -81,10 +94,13 @@ def export(arguments: argparse.Namespace) -> None:
 def calibrate(arguments: argparse.Namespace) -> None:
     """The certainty a fan-out needs, by learn-then-test on the calibration split, with the artefact itself."""
     free = decomposer.load(arguments.artefact, FREE)
-    seen = outcomes(
-        corpus(MODEL / "corpus/calibration"), lambda case: free.read_freely(case.prompt, context_of(case.context))
-    )
-    certainty = learn_then_test(seen, arguments.rate)
+
+    def read(case: Case) -> Reading:
+        return free.read_freely(case.prompt, context_of(case.context))
+
+    cases = corpus(MODEL / "corpus/calibration")
+    seen = outcomes(track(cases, "prompts"), read)
+    certainty = learn_then_test(in_other_clothes(track(cases, "their variants"), read), arguments.rate)
     CONSOLE.print(f"certainty {certainty}: at most {arguments.rate:.1%} dangerous with {CONFIDENCE:.0%} confidence")
     if certainty is None:
         raise SystemExit("no certainty keeps the rate: the calibration split is too small, or the network too weak")

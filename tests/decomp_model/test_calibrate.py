@@ -10,7 +10,17 @@ import pytest
 from decomp_gauntlet.cases import Case, from_json
 from decomp_gauntlet.report import at_most
 from decomp_gauntlet.score import score
-from decomp_model.calibrate import PATH, Outcome, best_recall, curve, fit_scale, learn_then_test, outcomes
+from decomp_model.calibrate import (
+    PATH,
+    VARIANTS,
+    Outcome,
+    best_recall,
+    curve,
+    fit_scale,
+    in_other_clothes,
+    learn_then_test,
+    outcomes,
+)
 from decomp_router.decompose.evidence import Evidence
 from decomp_router.decompose.reading import Reading, chain
 from decomp_router.plan import Plan, Subtask
@@ -36,6 +46,11 @@ def outcome(dependent: bool, certainty: float | None) -> Outcome:
 SERIAL = [outcome(True, None)] * 1000
 
 
+def alone(seen: list[Outcome]) -> list[list[Outcome]]:
+    """Each in one wording, those that can go wrong."""
+    return [[o] for o in seen if o.case.can_go_wrong]
+
+
 def test_certainty_decides_between_the_two_readings() -> None:
     doubtful = outcome(True, 3.0)
     assert doubtful.at(3.0).dangerous
@@ -46,15 +61,35 @@ def test_testing_stops_where_the_rate_can_no_longer_be_shown() -> None:
     """Of 1,000 serial cases one dangerous is 0.5% with 96% confidence, two are not."""
     seen = [*SERIAL, outcome(True, 9.0), outcome(True, 6.0), outcome(False, 8.0)]
     assert at_most(1, 1002, 0.005) <= 0.05 < at_most(2, 1002, 0.005)
-    assert learn_then_test(seen) == pytest.approx(6.1)
+    assert learn_then_test(alone(seen)) == pytest.approx(6.1)
 
 
 def test_too_few_cases_show_nothing() -> None:
-    assert learn_then_test(SERIAL[:500]) is None
+    assert learn_then_test(alone(SERIAL[:500])) is None
 
 
 def test_without_a_danger_the_whole_path_is_walked() -> None:
-    assert learn_then_test([*SERIAL, outcome(False, -30.0)]) == PATH[-1]
+    assert learn_then_test(alone([*SERIAL, outcome(False, -30.0)])) == PATH[-1]
+
+
+def test_a_prompt_is_as_dangerous_as_its_worst_wording() -> None:
+    safe, doubtful = outcome(True, None), outcome(True, 9.0)
+    once = [*alone(SERIAL), [safe, doubtful], [doubtful, doubtful]]
+    assert learn_then_test(once) == pytest.approx(9.1)
+
+
+def test_other_wordings_are_read_too_where_things_can_go_wrong() -> None:
+    asked: list[str] = []
+
+    def read(found: Case) -> Reading:
+        asked.append(found.prompt)
+        return Reading(Plan.atomic(found.prompt), "")
+
+    groups = in_other_clothes([case(True), case(False)], read)
+    assert [len(group) for group in groups] == [1 + VARIANTS]
+    assert asked[0] == "one two"
+    assert len(asked) == 1 + VARIANTS
+    assert "one two" not in asked[1:]
 
 
 def test_networks_are_compared_at_the_observed_rate() -> None:
