@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
@@ -15,12 +16,15 @@ class Evidence:
     """The guard's logit that the prompt holds anything to run at the same time."""
     weakest: float
     """Independence of the least independent pair among those that would run at the same time."""
+    faintest: float
+    """That the least ask-like of the sub-tasks that would run at the same time is one."""
 
     @property
     def certainty(self) -> float:
-        """Log-odds that both signs are right, were they unrelated: either one that is weak makes it weak.
+        """Log-odds that all signs are right, were they unrelated: any one that is weak makes it weak.
 
-        p = sigmoid(guard) * sigmoid(weakest), so p / (1 - p) = 1 / (e^-guard + e^-weakest + e^-(guard + weakest)).
+        p is the product of their sigmoids, so (1 - p) / p is the sum of e^-s over the sums s of each choice of signs.
         """
-        doubts = np.array([-self.guard, -self.weakest, -self.guard - self.weakest])
-        return -float(np.logaddexp.reduce(doubts))
+        signs = (self.guard, self.weakest, self.faintest)
+        doubts = [-sum(chosen) for count in (1, 2, 3) for chosen in combinations(signs, count)]
+        return -float(np.logaddexp.reduce(np.array(doubts)))

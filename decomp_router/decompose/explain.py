@@ -66,7 +66,8 @@ def _evidence(reading: Reading, thresholds: Thresholds) -> Table:
     else:
         table.add_row("guard: something may run at the same time", f"{reading.evidence.guard:.2f}")
         table.add_row("weakest pair: independent", f"{reading.evidence.weakest:.2f}")
-        table.add_row("both", f"{reading.evidence.certainty:.2f}")
+        table.add_row("faintest ask: a sub-task of its own", f"{reading.evidence.faintest:.2f}")
+        table.add_row("all three", f"{reading.evidence.certainty:.2f}")
     table.add_row("needed", f"{thresholds.certainty:.2f}")
     table.caption = (
         f"a pair is independent from {thresholds.independent:.2f} up, a constraint joint from {thresholds.joint:.2f} up"

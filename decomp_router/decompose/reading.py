@@ -20,6 +20,11 @@ _SURELY_ASKED = 0.95
 """Mean probability of being sub-task text from which up a single ask is cut out of its prompt."""
 
 
+_NEVER = 1e-6
+_UNDERSTATED = 1.0
+"""Log-odds by which the mean over an ask's words understates that it is one: they doubt where it ends as well."""
+
+
 @dataclass(frozen=True)
 class Reading:
     """A plan and, in one sentence, why it is as parallel as it is."""
@@ -67,7 +72,7 @@ def read_freely(prompt: str, spans: npt.NDArray[np.int64], scores: Scores, thres
     plan = _plan(prompt, spans, found, edges, scores)
     if not plan.fans_out:
         return Reading(gathered(plan), doubt or "no two sub-tasks are independent")
-    evidence = Evidence(guard=scores.guard, weakest=_weakest(plan, logits))
+    evidence = Evidence(scores.guard, _weakest(plan, logits), _faintest(plan, tasks, tags))
     joint = _joint(tags, found)
     if joint >= thresholds.joint:
         return Reading(chain(plan), f"a constraint on the whole answer ties the parts (p={joint:.2f})", evidence)
@@ -125,6 +130,18 @@ def _weakest(plan: Plan, logits: Doubles) -> float:
         for j, b in enumerate(plan.subtasks[i + 1 :], i + 1)
         if plan.concurrent(a.id, b.id)
     )
+
+
+def _faintest(plan: Plan, tasks: list[Segment], tags: Doubles) -> float:
+    """Log-odds that the least ask-like of the sub-tasks that may run at the same time is one."""
+    asked = tags[:, [TAG_INDEX["task-begin"], TAG_INDEX["task"]]].sum(axis=1)
+    means = [
+        float(asked[task.first : task.last + 1].mean())
+        for task, of in zip(tasks, plan.subtasks, strict=True)
+        if any(plan.concurrent(of.id, other.id) for other in plan.subtasks if other is not of)
+    ]
+    least = min(max(min(means), _NEVER), 1 - _NEVER)
+    return float(np.log(least / (1 - least))) + _UNDERSTATED
 
 
 def _plan(

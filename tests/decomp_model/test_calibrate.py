@@ -38,7 +38,7 @@ SPLIT = Plan("one two", (Subtask("a", 0, 3), Subtask("b", 4, 7)))
 def outcome(dependent: bool, certainty: float | None) -> Outcome:
     """A case that would be split from a certainty down; None: never."""
     found = case(dependent)
-    evidence = None if certainty is None else Evidence(guard=certainty, weakest=50.0)
+    evidence = None if certainty is None else Evidence(guard=certainty, weakest=50.0, faintest=50.0)
     free = SPLIT if certainty is not None else chain(SPLIT)
     return Outcome(score(found, free), score(found, chain(SPLIT)), evidence)
 
@@ -113,8 +113,8 @@ def test_the_scale_gives_the_observed_odds() -> None:
 
 
 def test_outcomes_hold_the_fan_out_and_its_chain() -> None:
-    reading = Reading(SPLIT, "", Evidence(guard=1.0, weakest=2.0))
+    reading = Reading(SPLIT, "", Evidence(guard=1.0, weakest=2.0, faintest=3.0))
     (found,) = outcomes([case(True)], lambda _: reading)
     assert found.free.dangerous
     assert not found.linear.dangerous
-    assert found.evidence == Evidence(guard=1.0, weakest=2.0)
+    assert found.evidence == Evidence(guard=1.0, weakest=2.0, faintest=3.0)
