@@ -28,11 +28,11 @@ from decomp_model.train import TrainOptions, fit, logits_of, reader
 from decomp_router.decompose.tokens import PromptTokenizer
 
 VARIANTS: dict[str, dict[str, Any]] = {
-    "plain": {"consistency": 0.0, "blur": 0.05},
-    "6 layers, plain": {"consistency": 0.0, "blur": 0.05, "layers": 6},
-    "dependence x2": {"consistency": 0.0, "blur": 0.05, "dependence": 2.0},
-    "consistency 0.5": {"consistency": 0.5, "blur": 0.05},
-    "consistency 2": {"consistency": 2.0, "blur": 0.05},
+    "plain": {"consistency": 0.0, "blur": 0.1},
+    "6 layers, plain": {"consistency": 0.0, "blur": 0.1, "layers": 6},
+    "dependence x2": {"consistency": 0.0, "blur": 0.1, "dependence": 2.0},
+    "consistency 0.5": {"consistency": 0.5, "blur": 0.1},
+    "consistency 2": {"consistency": 2.0, "blur": 0.1},
     "shipped recipe": {},
     "dropout 0.2": {"dropout": 0.2},
     "half the steps": {"steps": 0.5},
@@ -105,7 +105,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("variant", nargs="+", choices=[*VARIANTS, "pairwise"])
     parser.add_argument("--steps", type=int, default=TrainOptions.steps)
-    parser.add_argument("--fold", type=int, default=0, help="which fifth of the corpus is held out")
+    parser.add_argument("--fold", type=int, default=0, help="which tenth of the corpus is held out")
     parser.add_argument("--workers", type=int, default=TrainOptions.workers)
     parser.add_argument("--base", type=Path, default=Path(".cache/base"), help="folder that decomp_model.base wrote")
     parser.add_argument("--out", type=Path, default=Path("docs/results"), help="folder for ablation-VARIANT.json")

@@ -22,7 +22,8 @@ OPSET = 17
 
 def export(network: DecomposerNetwork, target: Path) -> None:
     """Write TARGET (int8 ONNX), with wide channels left in float32. Leaves the float32 graph beside it as
-    *.float32.onnx for comparison: the same weights, which lie on the 8-bit grids already, with exact inputs."""
+    *.float32.onnx for comparison: the same weights, which lie on the 8-bit grids already, with exact inputs.
+    Rounds and splits the network given."""
     settle_on_grid(network)
     write_plain(network, target.with_suffix(".float32.onnx"))
     split, prepared = target.with_suffix(".split.onnx"), target.with_suffix(".prepared.onnx")

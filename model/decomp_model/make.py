@@ -26,6 +26,7 @@ from decomp_model.calibrate import (
     outcomes,
 )
 from decomp_model.network import DecomposerNetwork, NetworkConfig
+from decomp_model.rounding import rehearse
 from decomp_model.splits import MODEL, corpus, held_out_split
 from decomp_model.train import TrainOptions, fit, reader
 from decomp_router.decompose import decomposer
@@ -56,6 +57,7 @@ def mix(arguments: argparse.Namespace) -> None:
         if trained.is_floating_point() and not name.endswith(".wide"):
             state[name] = (1 - arguments.share) * trained + arguments.share * former[name]
     network.load_state_dict(state)
+    rehearse(network, {})  # judged as the export will compute; the wide channels are in the weights' file
     _keep(network.eval(), arguments)
 
 
