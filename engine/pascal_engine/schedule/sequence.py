@@ -9,7 +9,9 @@ import numpy.typing as npt
 
 from pascal_engine.memory.checkpoints import CheckpointPlan
 from pascal_engine.memory.prefix_cache import Tokens, common_length
-from pascal_engine.schedule.sampling import Sampler, SamplingParams
+from pascal_engine.sampling.constraint import Constraint
+from pascal_engine.sampling.params import SamplingParams, TokenProbs
+from pascal_engine.sampling.sampler import Sampler
 from pascal_engine.schedule.stop import StopMatcher
 from pascal_engine.tokenizer import Detokenizer, Tokenizer
 
@@ -24,6 +26,8 @@ class GenerationRequest:
 
     `marks` are the counts of prompt tokens whose state is worth keeping, such as the ends of messages; without `reuse`
     nothing is taken from the prefix cache or from another request. A "branch" lets "interactive" requests go first.
+    A request that names a `slot` waits for that one. The answer ends after `time_limit_ms` of decoding; with
+    `report_progress` each chunk of prefill is reported.
     """
 
     tokens: tuple[int, ...]
@@ -34,6 +38,10 @@ class GenerationRequest:
     marks: tuple[int, ...] = ()
     priority: Priority = "interactive"
     reuse: bool = True
+    constraint: Constraint | None = None
+    slot: int | None = None
+    time_limit_ms: float | None = None
+    report_progress: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,10 +64,23 @@ class Usage:
 
 @dataclass(frozen=True)
 class Delta:
-    """New tokens and the text that became certain with them (it may lag behind, or be empty)."""
+    """New tokens and the text that became certain with them (it may lag behind, or be empty). `probs` belong to
+    `tokens` one by one; without `n_probs` there are none."""
 
     text: str
     tokens: tuple[int, ...]
+    probs: tuple[TokenProbs, ...] = ()
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far the prefill is: of the prompt's `total` tokens `processed` are done, `cache` of them by copying state;
+    `time_ms` since a slot took the request up."""
+
+    total: int
+    cache: int
+    processed: int
+    time_ms: float
 
 
 @dataclass(frozen=True)
@@ -80,7 +101,7 @@ class Failed:
     message: str
 
 
-Event: TypeAlias = Delta | Finished | Failed
+Event: TypeAlias = Delta | Progress | Finished | Failed
 
 
 class Sequence:

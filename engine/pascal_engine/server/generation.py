@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from pascal_engine.schedule.sequence import Delta, Event, Failed, Finished, GenerationRequest
+from pascal_engine.schedule.sequence import Delta, Event, Failed, Finished, GenerationRequest, Progress
 from pascal_engine.schedule.worker import Worker
 from pascal_engine.server.errors import ApiError
 
@@ -37,6 +37,8 @@ class Generation:
             event = await self._events.get()
             if isinstance(event, Failed):
                 raise ApiError(500, event.message)
+            if isinstance(event, Progress):
+                continue
             yield event
             if isinstance(event, Finished):
                 return

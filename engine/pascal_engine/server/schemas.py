@@ -5,7 +5,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from pascal_engine.schedule.sampling import SamplingParams
+from pascal_engine.sampling.params import SamplingParams
 from pascal_engine.schedule.sequence import GenerationRequest
 from pascal_engine.server.errors import not_supported
 
@@ -111,7 +111,9 @@ class GenerationBody(Body):
         """The request for a prompt of `tokens`."""
         stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
         seed = None if self.seed < 0 else self.seed
-        sampling = SamplingParams(self.temperature, self.top_k, self.top_p, self.min_p, seed)
+        sampling = SamplingParams(
+            temperature=self.temperature, top_k=self.top_k, top_p=self.top_p, min_p=self.min_p, seed=seed
+        )
         return GenerationRequest(tuple(tokens), self.limit, sampling, stop, self.ignore_eos, reuse=self.cache_prompt)
 
 

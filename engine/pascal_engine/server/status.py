@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 from pascal_engine import __version__
 from pascal_engine.engine import Engine
-from pascal_engine.schedule.sampling import SamplingParams
+from pascal_engine.sampling.params import SamplingParams
 from pascal_engine.schedule.scheduler import Slot
 
 
