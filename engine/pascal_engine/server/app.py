@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from pascal_engine.engine import Engine
-from pascal_engine.server import completion, openai, status
+from pascal_engine.server import completion, openai, status, text_completion
 from pascal_engine.server.errors import HANDLERS, ApiError
 from pascal_engine.server.prompts import check_tokens, render_chat
 from pascal_engine.server.schemas import (
@@ -23,6 +23,7 @@ from pascal_engine.server.schemas import (
     TemplateBody,
     TokenizeBody,
 )
+from pascal_engine.server.text_completion import TextCompletionBody
 
 B = TypeVar("B", bound=Body)
 MAX_BODY_BYTES = 4 << 20
@@ -95,7 +96,7 @@ class _Routes:
         return completion.complete(self._engine, await _read(request, CompletionBody))
 
     async def openai_completion(self, request: Request) -> Response:
-        return openai.complete(self._engine, await _read(request, CompletionBody))
+        return text_completion.complete(self._engine, await _read(request, TextCompletionBody))
 
     async def chat(self, request: Request) -> Response:
         return openai.chat(self._engine, await _read(request, ChatBody))
