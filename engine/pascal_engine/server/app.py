@@ -12,6 +12,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from pascal_engine.engine import Engine
+from pascal_engine.server.anthropic.errors import in_this_shape
+from pascal_engine.server.anthropic.routes import count_message, create_message
+from pascal_engine.server.anthropic.schema import CountTokensBody, MessagesBody
+from pascal_engine.server.hygiene import PrefixHygiene
+from pascal_engine.server.responses.routes import count_input, create_response
+from pascal_engine.server.responses.schema import InputTokensBody, ResponsesBody
 from pascal_engine.server import completion, embeddings, openai, status, text_completion
 from pascal_engine.server.embeddings import EmbeddingsBody
 from pascal_engine.server.errors import HANDLERS, ApiError
@@ -52,6 +58,10 @@ def create_app(engine: Engine, options: ServerOptions = _DEFAULTS) -> Starlette:
         (("/apply-template",), routes.apply_template, "POST"),
         (("/completion", "/completions"), routes.completion, "POST"),
         (("/v1/completions",), routes.openai_completion, "POST"),
+        (("/v1/messages",), in_this_shape(routes.create_message), "POST"),
+        (("/v1/messages/count_tokens",), in_this_shape(routes.count_message), "POST"),
+        (("/responses", "/v1/responses"), routes.create_response, "POST"),
+        (("/responses/input_tokens", "/v1/responses/input_tokens"), routes.count_input, "POST"),
         (("/v1/embeddings",), routes.openai_embeddings, "POST"),
         (("/embedding", "/embeddings"), routes.embeddings, "POST"),
         (("/chat/completions", "/v1/chat/completions"), routes.chat, "POST"),
@@ -103,6 +113,19 @@ class _Routes:
     async def openai_completion(self, request: Request) -> Response:
         return text_completion.complete(self._engine, await _read(request, TextCompletionBody))
 
+    async def create_message(self, request: Request) -> Response:
+        return await create_message(self._engine, await _read(request, MessagesBody), hygiene=self._hygiene("anthropic"))
+
+    async def count_message(self, request: Request) -> Response:
+        body = await _read(request, CountTokensBody)
+        return await count_message(self._engine, body, hygiene=self._hygiene("anthropic"))
+
+    async def create_response(self, request: Request) -> Response:
+        return await create_response(self._engine, await _read(request, ResponsesBody), hygiene=self._hygiene("all"))
+
+    async def count_input(self, request: Request) -> Response:
+        return await count_input(self._engine, await _read(request, InputTokensBody), hygiene=self._hygiene("all"))
+
     async def openai_embeddings(self, request: Request) -> Response:
         body = await _read(request, EmbeddingsBody)
         return embeddings.embed(self._engine, self._options.pooling, body, openai=True)
@@ -113,6 +136,10 @@ class _Routes:
 
     async def chat(self, request: Request) -> Response:
         return openai.chat(self._engine, await _read(request, ChatBody))
+
+    def _hygiene(self, least: PrefixHygiene) -> bool:
+        """Whether header lines are dropped where the option `least` would do."""
+        return self._options.prefix_hygiene in ("all", least)
 
     def _piece(self, token: int) -> str | list[int]:
         """A token's text, or its bytes where they are no text by themselves, as llama-server does."""
