@@ -85,7 +85,7 @@ async def test_values_that_ask_for_nothing_are_accepted(post: Post) -> None:
 
 
 async def test_more_than_one_prompt_is_refused(post: Post) -> None:
-    assert "more than one prompt" in error(await post("/v1/completions", prompt=["a", "b"]), 400)
+    assert "more than one prompt" in error(await post("/completion", prompt=["a", "b"]), 400)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff\xfe", b"[" * 100_000, b'"text"'])

@@ -12,8 +12,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from pascal_engine.engine import Engine
-from pascal_engine.server import completion, openai, status
+from pascal_engine.server import completion, embeddings, openai, status, text_completion
+from pascal_engine.server.embeddings import EmbeddingsBody
 from pascal_engine.server.errors import HANDLERS, ApiError
+from pascal_engine.server.options import ServerOptions
 from pascal_engine.server.prompts import check_tokens, render_chat
 from pascal_engine.server.schemas import (
     Body,
@@ -23,12 +25,14 @@ from pascal_engine.server.schemas import (
     TemplateBody,
     TokenizeBody,
 )
+from pascal_engine.server.text_completion import TextCompletionBody
 
 B = TypeVar("B", bound=Body)
 MAX_BODY_BYTES = 4 << 20
+_DEFAULTS = ServerOptions()
 
 
-def create_app(engine: Engine) -> Starlette:
+def create_app(engine: Engine, options: ServerOptions = _DEFAULTS) -> Starlette:
     """The ASGI application for `engine`; the engine's thread runs during the application's lifespan."""
 
     @asynccontextmanager
@@ -37,7 +41,7 @@ def create_app(engine: Engine) -> Starlette:
         yield
         engine.worker.stop()
 
-    routes = _Routes(engine)
+    routes = _Routes(engine, options)
     paths = [
         (("/health", "/v1/health"), routes.health, "GET"),
         (("/props",), routes.props, "GET"),
@@ -48,6 +52,8 @@ def create_app(engine: Engine) -> Starlette:
         (("/apply-template",), routes.apply_template, "POST"),
         (("/completion", "/completions"), routes.completion, "POST"),
         (("/v1/completions",), routes.openai_completion, "POST"),
+        (("/v1/embeddings",), routes.openai_embeddings, "POST"),
+        (("/embedding", "/embeddings"), routes.embeddings, "POST"),
         (("/chat/completions", "/v1/chat/completions"), routes.chat, "POST"),
     ]
     table = [Route(path, endpoint, methods=[method]) for names, endpoint, method in paths for path in names]
@@ -57,8 +63,8 @@ def create_app(engine: Engine) -> Starlette:
 class _Routes:
     """One short method for each route."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, engine: Engine, options: ServerOptions) -> None:
+        self._engine, self._options = engine, options
         self._created = int(time.time())
 
     async def health(self, request: Request) -> Response:
@@ -95,7 +101,15 @@ class _Routes:
         return completion.complete(self._engine, await _read(request, CompletionBody))
 
     async def openai_completion(self, request: Request) -> Response:
-        return openai.complete(self._engine, await _read(request, CompletionBody))
+        return text_completion.complete(self._engine, await _read(request, TextCompletionBody))
+
+    async def openai_embeddings(self, request: Request) -> Response:
+        body = await _read(request, EmbeddingsBody)
+        return embeddings.embed(self._engine, self._options.pooling, body, openai=True)
+
+    async def embeddings(self, request: Request) -> Response:
+        body = await _read(request, EmbeddingsBody)
+        return embeddings.embed(self._engine, self._options.pooling, body, openai=False)
 
     async def chat(self, request: Request) -> Response:
         return openai.chat(self._engine, await _read(request, ChatBody))
