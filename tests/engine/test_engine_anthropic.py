@@ -15,7 +15,7 @@ from pascal_engine.server import create_app
 from pascal_engine.server.anthropic.schema import CountTokensBody
 from pascal_engine.server.anthropic.translate import chat_body
 from tests.engine.harness import Json
-from tests.engine.speaking import Say, chatty, make_say
+from tests.engine.speaking import Say, make_say
 
 HELLO: list[Any] = [{"role": "user", "content": "Hello"}]
 SHORT: Json = {"model": "any", "max_tokens": 200, "temperature": 0}
@@ -243,9 +243,7 @@ async def test_what_cannot_be_answered_is_an_error_in_anthropics_shape(
     assert part in content["error"]["message"]
 
 
-async def test_official_client_raises_its_own_errors(
-    official: AsyncAnthropic, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_official_client_raises_its_own_errors(official: AsyncAnthropic, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(BadRequestError, match="not supported"):
         await official.messages.create(**SHORT, messages=[{"role": "user", "content": [IMAGE]}])
 
@@ -266,4 +264,3 @@ async def test_a_failure_in_mid_stream_is_an_error_event(
     assert [name for name, _ in events] == ["message_start", "error"]
     assert events[-1][1]["error"]["type"] == "api_error"
     assert (await http.post("/v1/messages", json=asked)).json() == events[-1][1]
-

@@ -12,17 +12,17 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from pascal_engine.engine import Engine
+from pascal_engine.server import completion, embeddings, openai, status, text_completion
 from pascal_engine.server.anthropic.errors import in_this_shape
 from pascal_engine.server.anthropic.routes import count_message, create_message
 from pascal_engine.server.anthropic.schema import CountTokensBody, MessagesBody
-from pascal_engine.server.hygiene import PrefixHygiene
-from pascal_engine.server.responses.routes import count_input, create_response
-from pascal_engine.server.responses.schema import InputTokensBody, ResponsesBody
-from pascal_engine.server import completion, embeddings, openai, status, text_completion
 from pascal_engine.server.embeddings import EmbeddingsBody
 from pascal_engine.server.errors import HANDLERS, ApiError
+from pascal_engine.server.hygiene import PrefixHygiene
 from pascal_engine.server.options import ServerOptions
 from pascal_engine.server.prompts import check_tokens, render_chat
+from pascal_engine.server.responses.routes import count_input, create_response
+from pascal_engine.server.responses.schema import InputTokensBody, ResponsesBody
 from pascal_engine.server.schemas import (
     Body,
     ChatBody,
@@ -114,7 +114,9 @@ class _Routes:
         return text_completion.complete(self._engine, await _read(request, TextCompletionBody))
 
     async def create_message(self, request: Request) -> Response:
-        return await create_message(self._engine, await _read(request, MessagesBody), hygiene=self._hygiene("anthropic"))
+        return await create_message(
+            self._engine, await _read(request, MessagesBody), hygiene=self._hygiene("anthropic")
+        )
 
     async def count_message(self, request: Request) -> Response:
         body = await _read(request, CountTokensBody)

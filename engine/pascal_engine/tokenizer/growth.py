@@ -26,9 +26,9 @@ def check_operation(operator: str, left: object, right: object) -> None:
         _check(sum(sizes))
     elif operator == "*" and sizes:
         _check(sizes[0] * max(numbers, default=1))
-    elif operator == "**" and numbers and max(numbers) > 64:
-        raise SecurityError("it computes with numbers that are too large; use another template")
-    elif any(number.bit_length() > _MOST_BITS for number in numbers):
+    elif (operator == "**" and numbers and max(numbers) > 64) or any(
+        number.bit_length() > _MOST_BITS for number in numbers
+    ):
         raise SecurityError("it computes with numbers that are too large; use another template")
 
 
@@ -68,7 +68,9 @@ def _check_format(text: str, values: Sequence[object]) -> int:
     wide = _WIDE_FORMAT.search(text) or any(isinstance(value, int) and abs(value) > 2**63 for value in values)
     if wide:
         raise SecurityError("it formats text too wide; use another template")
-    return text.count("%") + text.count("{") * max((len(value) for value in values if isinstance(value, str)), default=1)
+    return text.count("%") + text.count("{") * max(
+        (len(value) for value in values if isinstance(value, str)), default=1
+    )
 
 
 def _number(values: Sequence[Any], default: int) -> int:

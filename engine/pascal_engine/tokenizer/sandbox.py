@@ -20,7 +20,7 @@ from jinja2.parser import Parser
 from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment, SecurityError
 
-from pascal_engine.tokenizer.growth import check_call, check_operation, check_nesting
+from pascal_engine.tokenizer.growth import check_call, check_nesting, check_operation
 
 MOST_STEPS = 3_000_000
 """Bodies of loops, branches and macros that one rendering may run through."""

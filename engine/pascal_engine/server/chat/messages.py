@@ -87,7 +87,7 @@ def parsed_arguments(arguments: object) -> object:
 
 def _check_part(part: object) -> None:
     if not isinstance(part, Mapping) or not isinstance(part.get("type"), str):
-        raise ValueError("a part of a message's content must be an object with 'type', such as {\"type\": \"text\"}")
+        raise ValueError('a part of a message\'s content must be an object with \'type\', such as {"type": "text"}')
     if part["type"] != "text":
         raise not_supported(f"message content of type '{part['type']}' (this engine reads text only)")
     if not isinstance(part.get("text"), str):
