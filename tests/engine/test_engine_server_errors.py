@@ -82,10 +82,6 @@ async def test_values_that_ask_for_nothing_are_accepted(post: Post) -> None:
     assert (await post("/v1/chat/completions", messages=HELLO, max_tokens=2, **neutral)).status_code == 200
 
 
-async def test_more_than_one_prompt_is_refused(post: Post) -> None:
-    assert "more than one prompt" in error(await post("/v1/completions", prompt=["a", "b"]), 400)
-
-
 @pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff\xfe", b"[" * 100_000, b'"text"'])
 async def test_a_body_that_is_no_json_object_is_a_400(content: bytes, client: httpx.AsyncClient) -> None:
     assert "JSON" in error(await client.post("/v1/chat/completions", content=content), 400)

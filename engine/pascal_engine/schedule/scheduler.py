@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from pascal_engine.backend.batch import BLOCK, Batch
 from pascal_engine.errors import PromptTooLongError
@@ -159,6 +160,8 @@ class Scheduler:
 
     def _keep(self, row: int, sequence: Sequence) -> None:
         """Puts the state of `row` into the cache, if it may be used again: see `Backend.uniform`."""
+        if sequence.pooler is not None:  # few texts are embedded twice, and chats need the room
+            return
         if self._pools.uniform or sequence.n_computed <= len(sequence.prompt):
             with contextlib.suppress(MemoryError):  # the cache is a help, no need
                 self.cache.put(sequence.computed, self._pools.row(row))
@@ -185,7 +188,7 @@ class Scheduler:
         followers = followers_of(sequence, rows)
         self._plan_forks(sequence, followers)
         end = sequence.plan.chunk_end(start)
-        logits = self._model.forward(Batch.prefill(sequence.prompt[start:end].tolist(), start, row), self._pools)
+        logits = self._compute(sequence, Batch.prefill(sequence.prompt[start:end].tolist(), start, row))
         self.counters.add_batch(1)
         sequence.n_computed = end
         sequence.n_prefilled += end - start
@@ -193,7 +196,14 @@ class Scheduler:
             self._keep(row, sequence)
         self._branch(sequence, {other: rows[other] for other in followers if other.shared_with(sequence) == end}, row)
         if not sequence.in_prefill:
-            sequence.take(logits[0], self._clock())
+            sequence.embed(self._clock()) if logits is None else sequence.take(logits[0], self._clock())
+
+    def _compute(self, sequence: Sequence, batch: Batch) -> npt.NDArray[np.float32] | None:
+        """The logits [1, vocabulary] after a chunk, or none where its hidden states go into an embedding."""
+        if sequence.pooler is None:
+            return self._model.forward(batch, self._pools)
+        sequence.pooler.add(self._model.hidden(batch, self._pools))
+        return None
 
     def _plan_forks(self, sequence: Sequence, followers: list[Sequence]) -> None:
         """Makes `sequence` stop where others, in slots or in the queue, go on by themselves."""

@@ -12,6 +12,7 @@ from pascal_engine.memory.prefix_cache import Tokens, common_length
 from pascal_engine.sampling.constraint import Constraint
 from pascal_engine.sampling.params import SamplingParams, TokenProbs
 from pascal_engine.sampling.sampler import Sampler
+from pascal_engine.schedule.pooling import Pooler, Pooling
 from pascal_engine.schedule.stop import StopMatcher
 from pascal_engine.tokenizer import Detokenizer, Tokenizer
 
@@ -27,7 +28,8 @@ class GenerationRequest:
     `marks` are the counts of prompt tokens whose state is worth keeping, such as the ends of messages; without `reuse`
     nothing is taken from the prefix cache or from another request. A "branch" lets "interactive" requests go first.
     A request that names a `slot` waits for that one. The answer ends after `time_limit_ms` of decoding; with
-    `report_progress` each chunk of prefill is reported.
+    `report_progress` each chunk of prefill is reported. With `pooling` the prompt's embedding is made, and nothing
+    generated.
     """
 
     tokens: tuple[int, ...]
@@ -42,6 +44,10 @@ class GenerationRequest:
     slot: int | None = None
     time_limit_ms: float | None = None
     report_progress: bool = False
+    pooling: Pooling | None = None
+
+    def __post_init__(self) -> None:
+        assert self.pooling is None or not self.reuse, "an embedding needs the states of all tokens"
 
 
 @dataclass(frozen=True)
@@ -83,6 +89,13 @@ class Progress:
     time_ms: float
 
 
+@dataclass(frozen=True, eq=False)
+class Embedded:
+    """The embedding [hidden] of the prompt, not normalised."""
+
+    values: npt.NDArray[np.float32]
+
+
 @dataclass(frozen=True)
 class Finished:
     """The end of an answer; `truncated` where the context ran full."""
@@ -101,7 +114,7 @@ class Failed:
     message: str
 
 
-Event: TypeAlias = Delta | Progress | Finished | Failed
+Event: TypeAlias = Delta | Progress | Embedded | Finished | Failed
 
 
 class Sequence:
@@ -128,6 +141,7 @@ class Sequence:
         self.last_turn = 0
         self.generated: list[int] = []
         self.finished = False
+        self.pooler = Pooler(request.pooling) if request.pooling else None
         self._slot = -1
         self._n_ctx = n_ctx
         self._tokenizer = tokenizer
@@ -163,6 +177,13 @@ class Sequence:
         """A slot takes the request up; `now` in seconds, on the scheduler's clock."""
         self._slot = slot
         self._started_at = self._prompt_done_at = now
+
+    def embed(self, now: float) -> None:
+        """Reports the embedding, once the prompt is computed."""
+        assert self.pooler is not None
+        self._prompt_done_at = now
+        self.sink(Embedded(self.pooler.embedding))
+        self._finish("limit", now)
 
     def take(self, logits: npt.NDArray[np.float32], now: float) -> None:
         """Chooses the next token from logits [vocabulary] and reports it."""

@@ -10,8 +10,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from pascal_engine.engine import Engine
-from pascal_engine.server import openai
+from pascal_engine.server import embeddings, openai, text_completion
 from pascal_engine.server.auth import RequireKey
+from pascal_engine.server.embeddings import EmbeddingsBody
 from pascal_engine.server.errors import HANDLERS, ApiError
 from pascal_engine.server.native import completion, status, tokens
 from pascal_engine.server.native.metrics import CONTENT_TYPE, Metrics
@@ -21,10 +22,13 @@ from pascal_engine.server.openapi import document
 from pascal_engine.server.options import ServerOptions
 from pascal_engine.server.prompts import render_chat
 from pascal_engine.server.routes import Route, get, post, read_body
-from pascal_engine.server.schemas import ChatBody, CompletionBody, TemplateBody
+from pascal_engine.server.schemas import ChatBody, TemplateBody
+from pascal_engine.server.text_completion import TextCompletionBody
+
+_DEFAULTS = ServerOptions()
 
 
-def create_app(engine: Engine, options: ServerOptions | None = None) -> Starlette:
+def create_app(engine: Engine, options: ServerOptions = _DEFAULTS) -> Starlette:
     """The ASGI application for `engine`; the engine's thread runs during the application's lifespan."""
 
     @asynccontextmanager
@@ -33,7 +37,6 @@ def create_app(engine: Engine, options: ServerOptions | None = None) -> Starlett
         yield
         engine.worker.stop()
 
-    options = options or ServerOptions()
     table = [route for description in routes(engine, options) for route in description.for_starlette()]
     guards = [Middleware(RequireKey, keys=options.api_keys)] if options.api_keys else []
     return Starlette(routes=table, middleware=guards, exception_handlers=dict(HANDLERS), lifespan=lifespan)
@@ -54,7 +57,9 @@ def routes(engine: Engine, options: ServerOptions) -> list[Route]:
         post(engine, tokens.detokenize, DetokenizeBody, "/detokenize"),
         post(engine, apply_template, TemplateBody, "/apply-template"),
         post(engine, completion.complete, NativeCompletionBody, "/completion", "/completions"),
-        post(engine, openai.complete, CompletionBody, "/v1/completions"),
+        post(engine, text_completion.complete, TextCompletionBody, "/v1/completions"),
+        post(engine, own.openai_embeddings, EmbeddingsBody, "/v1/embeddings"),
+        post(engine, own.embeddings, EmbeddingsBody, "/embedding", "/embeddings"),
         post(engine, openai.chat, ChatBody, "/chat/completions", "/v1/chat/completions"),
     ]
     described = document(table)
@@ -114,3 +119,11 @@ class _Own:
     async def models(self, request: Request) -> Response:
         """The model, with its sizes."""
         return JSONResponse(status.models(self._engine, self._created))
+
+    def openai_embeddings(self, engine: Engine, body: EmbeddingsBody) -> Response:
+        """Embeddings in OpenAI's shape."""
+        return embeddings.embed(engine, self._options.pooling, body, openai=True)
+
+    def embeddings(self, engine: Engine, body: EmbeddingsBody) -> Response:
+        """Embeddings in llama-server's shape."""
+        return embeddings.embed(engine, self._options.pooling, body, openai=False)

@@ -7,11 +7,11 @@ from abc import ABC, abstractmethod
 from starlette.responses import Response
 
 from pascal_engine.engine import Engine
-from pascal_engine.schedule.sequence import Delta, Finished, Progress
+from pascal_engine.schedule.sequence import Delta, Finished
 from pascal_engine.server.generation import Generation, stream, whole
 from pascal_engine.server.prompts import prompt_tokens, render_chat
 from pascal_engine.server.schemas import ChatBody, CompletionBody, GenerationBody
-from pascal_engine.server.timings import finish_reason, openai_usage, progress, timings
+from pascal_engine.server.timings import finish_reason, openai_usage, timings
 
 _DONE = "data: [DONE]\n\n"
 
@@ -55,11 +55,9 @@ class _Shape(ABC):
         ending = {"usage": openai_usage(finished.usage), "timings": timings(finished.usage)}
         return self._envelope(self.object_name, [choice]) | ending | extra
 
-    def chunks(self, event: Delta | Progress | Finished) -> list[dict[str, object]]:
+    def chunks(self, event: Delta | Finished) -> list[dict[str, object]]:
         if isinstance(event, Finished):
             return self._last_chunks(event)
-        if isinstance(event, Progress):
-            return [*self._opening(), self._chunk(self._empty_part(), None) | {"prompt_progress": progress(event)}]
         extra = {"tokens": list(event.tokens)} if self._body.return_tokens else {}
         if not event.text and not extra:
             return []

@@ -101,12 +101,6 @@ class SamplingFields(BaseModel):
         " bans the token.",
     )
     ignore_eos: bool = Field(False, description="End-of-generation tokens are banned, so that the answer goes on.")
-    n_probs: Annotated[int, Field(ge=0, le=1000)] | None = Field(
-        None, description="With each token, the probabilities of the N likeliest ones; 0 is off."
-    )
-    post_sampling_probs: bool | None = Field(
-        None, description="`n_probs` tells the probabilities that the chain of samplers left, not those of the logits."
-    )
 
     @field_validator("samplers")
     @classmethod
@@ -136,4 +130,5 @@ class SamplingFields(BaseModel):
         )
 
 
-_SIMPLE = tuple(field.name for field in fields(SamplingParams) if field.name not in ("seed", "logit_bias"))
+_PARAMS = {field.name for field in fields(SamplingParams)} - {"seed", "logit_bias"}
+_SIMPLE = tuple(name for name in SamplingFields.model_fields if name in _PARAMS)

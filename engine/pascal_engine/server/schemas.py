@@ -30,12 +30,16 @@ REFUSED: Mapping[str, tuple[object, ...]] = {
     "n": (1,),
     "n_cmpl": (1,),
     "n_indent": (0,),
+    "n_probs": (0,),
     "parallel_tool_calls": (True, False),
+    "post_sampling_probs": (False,),
     "preserved_tokens": ([],),
     "reasoning_effort": ("none",),
     "reasoning_format": ("none", "auto"),
     "response_format": ({"type": "text"},),
+    "return_progress": (False,),
     "suffix": ("",),
+    "timings_per_token": (False,),
     "tool_choice": ("none", "auto"),
     "tools": ([],),
     "top_logprobs": (0,),
@@ -98,8 +102,6 @@ class GenerationBody(SamplingFields, Body):
     )
     cache_prompt: bool = Field(True, description="Computed state of an equal beginning may be used again.")
     return_tokens: bool = Field(False, description="The answer holds its token ids in `tokens`.")
-    return_progress: bool = Field(False, description="A stream tells how far the prompt is, in `prompt_progress`.")
-    timings_per_token: bool = Field(False, description="Each chunk of a stream holds `timings`.")
     user: str = Field("", description="Changes nothing.", json_schema_extra=IGNORED)
     metadata: dict[str, Any] = Field(default_factory=dict, description="Changes nothing.", json_schema_extra=IGNORED)
     store: bool = Field(False, description="Nothing is ever stored.", json_schema_extra=IGNORED)
@@ -153,7 +155,6 @@ class GenerationBody(SamplingFields, Body):
             constraint=self.constraint(engine),
             slot=self.id_slot if self.id_slot >= 0 else None,
             time_limit_ms=self.t_max_predict_ms if self.t_max_predict_ms > 0 else None,
-            report_progress=self.return_progress and self.stream,
         )
 
 

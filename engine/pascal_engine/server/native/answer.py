@@ -14,10 +14,10 @@ from pascal_engine.server.timings import progress, timings
 
 
 class Answer:
-    """Collects what the engine tells about `sequence`, which answers the prompt number `index`."""
+    """Collects what the engine tells about `request`, which is for the prompt number `index`."""
 
-    def __init__(self, engine: Engine, body: NativeCompletionBody, sequence: Sequence, index: int) -> None:
-        self._engine, self._body, self._sequence, self._index = engine, body, sequence, index
+    def __init__(self, engine: Engine, body: NativeCompletionBody, request: GenerationRequest, index: int) -> None:
+        self._engine, self._body, self._request, self._index = engine, body, request, index
         self._texts: list[str] = []
         self._tokens: list[int] = []
         self._probs: list[TokenProbs] = []
@@ -29,8 +29,8 @@ class Answer:
             self._tokens += event.tokens
             self._probs += event.probs
 
-    def chunk(self, event: Delta | Progress | Finished) -> dict[str, Any]:
-        """What a stream sends at `event`."""
+    def chunk(self, event: Delta | Progress | Finished, sequence: Sequence) -> dict[str, Any]:
+        """What a stream sends at `event` of `sequence`."""
         if isinstance(event, Finished):
             return selected(self._final(event, "", []), self._body.response_fields)
         self.add(event)
@@ -40,12 +40,12 @@ class Answer:
             "content": text,
             "tokens": tokens,
             "stop": False,
-            "id_slot": self._sequence.slot,
+            "id_slot": sequence.slot,
             "tokens_predicted": len(self._tokens),
-            "tokens_evaluated": len(self._sequence.prompt),
+            "tokens_evaluated": len(self._request.tokens),
         }
         if self._body.timings_per_token:
-            chunk["timings"] = timings(self._sequence.usage(len(self._tokens), time.perf_counter()))
+            chunk["timings"] = timings(sequence.usage(len(self._tokens), time.perf_counter()))
         if isinstance(event, Progress):
             chunk["prompt_progress"] = progress(event)
         elif event.probs:
@@ -62,11 +62,11 @@ class Answer:
         return selected(answer, self._body.response_fields)
 
     def _probabilities(self, probs: Iterable[TokenProbs]) -> list[Any]:
-        post_sampling = self._sequence.request.sampling.post_sampling_probs
+        post_sampling = self._request.sampling.post_sampling_probs
         return token_probabilities(self._engine.tokenizer, tuple(probs), post_sampling=post_sampling)
 
     def _final(self, finished: Finished, content: str, tokens: list[int]) -> dict[str, Any]:
-        usage, request = finished.usage, self._sequence.request
+        usage, request = finished.usage, self._request
         return {
             "index": self._index,
             "content": content,

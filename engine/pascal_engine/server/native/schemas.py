@@ -1,9 +1,12 @@
 """Bodies of llama-server's own routes."""
 
-from typing import TypeAlias
+from dataclasses import replace
+from typing import Annotated, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from pascal_engine.engine import Engine
+from pascal_engine.schedule.sequence import GenerationRequest
 from pascal_engine.server.errors import not_supported
 from pascal_engine.server.schemas import Body, GenerationBody
 
@@ -40,6 +43,15 @@ class NativeCompletionBody(GenerationBody):
         description="Only these fields of the answer; `generation_settings/n_predict` takes out an inner one.",
     )
 
+    n_probs: Annotated[int, Field(ge=0, le=1000)] = Field(
+        0, description="With each token, the probabilities of the N likeliest ones; 0 is off."
+    )
+    post_sampling_probs: bool = Field(
+        False, description="`n_probs` tells the probabilities that the chain of samplers left, not those of the logits."
+    )
+    return_progress: bool = Field(False, description="A stream tells how far the prompt is, in `prompt_progress`.")
+    timings_per_token: bool = Field(False, description="Each chunk of a stream holds `timings`.")
+
     @property
     def several(self) -> bool:
         """Whether there are several prompts."""
@@ -52,6 +64,11 @@ class NativeCompletionBody(GenerationBody):
         if self.several:
             return [_plain(part) for part in self.prompt if not isinstance(part, int)]
         return [[part for part in self.prompt if isinstance(part, str | int)]]
+
+    def request(self, engine: Engine, tokens: list[int]) -> GenerationRequest:
+        request = super().request(engine, tokens)
+        sampling = replace(request.sampling, n_probs=self.n_probs, post_sampling_probs=self.post_sampling_probs)
+        return replace(request, sampling=sampling, report_progress=self.return_progress and self.stream)
 
     @model_validator(mode="after")
     def _one_level(self) -> "NativeCompletionBody":
