@@ -1,13 +1,13 @@
 """Errors in Anthropic's shape."""
 
-from collections.abc import Awaitable, Callable
-from functools import wraps
+from dataclasses import replace
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from pascal_engine.server.errors import ApiError, translate
 from pascal_engine.server.respond import frame
+from pascal_engine.server.routes import Route
 
 OVERLOADED = 529
 
@@ -19,8 +19,6 @@ _TYPES = {
     413: "request_too_large",
     OVERLOADED: "overloaded_error",
 }
-
-Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def status_of(error: ApiError) -> int:
@@ -39,15 +37,14 @@ def frame_of(error: ApiError) -> str:
     return frame(body_of(error), "error")
 
 
-def in_this_shape(endpoint: Endpoint) -> Endpoint:
-    """`endpoint`, answering in this shape where it raises."""
+def in_anthropic_shape(route: Route) -> Route:
+    """`route`, answering in this shape where it raises."""
 
-    @wraps(endpoint)
-    async def wrapped(request: Request) -> Response:
+    async def endpoint(request: Request) -> Response:
         try:
-            return await endpoint(request)
+            return await route.endpoint(request)
         except Exception as error:
             answer = translate(error)
             return JSONResponse(body_of(answer), status_of(answer))
 
-    return wrapped
+    return replace(route, endpoint=endpoint)

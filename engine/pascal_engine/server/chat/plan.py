@@ -34,7 +34,7 @@ class ChatPlan:
         text = render_chat(engine.template, body)
         thinking = dialect.thinking_after(body.messages[-1].text if body.continues else text)
         tokens = prompt_tokens(engine, text)
-        request = body.request(tokens)
+        request = body.request(engine, tokens)
         constraint = constraint_for(engine.constraints, body, dialect, thinking, functions)
         if constraint is not None and request.constraint is not None:
             raise ApiError(400, "a grammar cannot hold beside 'tools' or 'response_format'; leave one of them out")
