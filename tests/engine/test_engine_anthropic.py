@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
+import httpx2
 import pytest
 from anthropic import AsyncAnthropic, BadRequestError, OverloadedError
 
@@ -18,7 +19,8 @@ from tests.engine.harness import Json
 from tests.engine.speaking import Say, make_say
 
 HELLO: list[Any] = [{"role": "user", "content": "Hello"}]
-SHORT: Json = {"model": "any", "max_tokens": 200, "temperature": 0}
+SHORT: Json = {"model": "any", "max_tokens": 200}
+GREEDY: Json = {"model": "any", "max_tokens": 8, "extra_body": {"temperature": 0}}
 WEATHER: Json = {
     "name": "weather",
     "description": "The weather",
@@ -40,7 +42,9 @@ async def http(large: Engine) -> AsyncIterator[httpx.AsyncClient]:
 
 
 @pytest.fixture
-async def official(http: httpx.AsyncClient) -> AsyncIterator[AsyncAnthropic]:
+async def official(large: Engine) -> AsyncIterator[AsyncAnthropic]:
+    transport = httpx2.ASGITransport(create_app(large), raise_app_exceptions=False)
+    http = httpx2.AsyncClient(transport=transport, base_url="http://engine", timeout=30)
     async with AsyncAnthropic(base_url="http://engine", api_key="none", http_client=http, max_retries=0) as official:
         yield official
 
@@ -52,12 +56,12 @@ def sent_events(response: httpx.Response) -> list[tuple[str, Json]]:
 
 
 async def test_official_client_chats(official: AsyncAnthropic) -> None:
-    message = await official.messages.create(**SHORT | {"max_tokens": 8}, messages=HELLO, system="Be brief.")
+    message = await official.messages.create(**GREEDY, messages=HELLO, system="Be brief.")
     assert (message.type, message.role, message.model) == ("message", "assistant", "any")
     assert message.stop_reason == "max_tokens"
     assert message.usage.output_tokens == 8
     assert message.content[0].type == "text"
-    async with official.messages.stream(**SHORT | {"max_tokens": 8}, messages=HELLO, system="Be brief.") as stream:
+    async with official.messages.stream(**GREEDY, messages=HELLO, system="Be brief.") as stream:
         streamed = await stream.get_final_message()
     assert streamed.content[0].model_dump(include={"type", "text"}) == {"type": "text", "text": message.content[0].text}
     assert (streamed.stop_reason, streamed.usage.output_tokens) == ("max_tokens", 8)
@@ -218,7 +222,7 @@ IMAGE: Json = {"type": "image", "source": {"type": "base64", "media_type": "imag
     [
         ({"max_tokens": None}, "'max_tokens' is wrong: Field required"),
         ({"messages": []}, "'messages' is wrong"),
-        ({"messages": [{"role": "system", "content": "a"}]}, "'messages.0.role' is wrong"),
+        ({"messages": [{"role": "tool", "content": "a"}]}, "'messages.0.role' is wrong"),
         ({"messages": [{"role": "user", "content": []}]}, "has no content"),
         ({"messages": [{"role": "user", "content": [IMAGE]}]}, "content of type 'image' is not supported"),
         ({"messages": [{"role": "user", "content": [{"type": "tool_use", "id": "a"}]}]}, "type 'tool_use'"),

@@ -14,11 +14,11 @@ _KEEPS_ALL_THINKING = {"type": "clear_thinking_20251015", "keep": "all"}
 
 
 class Turn(BaseModel):
-    """One message of the user or the assistant."""
+    """One message; one of the system stands where the template allows it."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    role: Literal["user", "assistant"]
+    role: Literal["user", "assistant", "system"]
     content: Blocks
 
 

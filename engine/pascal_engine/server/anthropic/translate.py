@@ -41,7 +41,10 @@ def _messages(turns: list[Turn]) -> Iterator[Json]:
         blocks = [block for turn in group for block in _blocks(turn.content)]
         if not blocks:
             raise ApiError(400, f"a message of the {role} has no content; give at least one block")
-        yield from _assistant(blocks) if role == "assistant" else _user(blocks)
+        if role == "system":
+            yield {"role": role, "content": [_text_part(block) for block in blocks]}
+        else:
+            yield from _assistant(blocks) if role == "assistant" else _user(blocks)
 
 
 def _assistant(blocks: list[Json]) -> Iterator[Json]:
