@@ -22,7 +22,7 @@ from pascal_engine.server.chat.events import (
 from pascal_engine.server.chat.logprobs import LogprobsShape
 from pascal_engine.server.chat.run import ChatRun, start_choices
 from pascal_engine.server.chat.schema import MOST_LOGPROBS, ChatBody
-from pascal_engine.server.generation import stream, whole
+from pascal_engine.server.respond import frame, stream, whole
 from pascal_engine.server.timings import openai_usage, timings
 
 _DONE = "data: [DONE]\n\n"
@@ -33,7 +33,7 @@ async def respond(engine: Engine, body: ChatBody) -> Response:
     choices = Choices(await start_choices(engine, body))
     shape = _Shape(engine, body)
     if body.stream:
-        return stream(choices, shape.chunks, _DONE)
+        return stream(choices, lambda event: map(frame, shape.chunks(event)), end=_DONE)
     return whole(choices, shape.answer)
 
 
