@@ -18,6 +18,7 @@ from pascal_engine.memory import PrefixCache, StatePools
 from pascal_engine.memory.checkpoints import WORTHWHILE, CheckpointPlan
 from pascal_engine.memory.prefix_cache import Tokens
 from pascal_engine.schedule.admission import WaitingQueue
+from pascal_engine.schedule.counters import Counters
 from pascal_engine.schedule.sequence import Event, Failed, GenerationRequest, Sequence
 from pascal_engine.schedule.turns import Turns, followers_of
 from pascal_engine.tokenizer import Tokenizer
@@ -54,6 +55,7 @@ class Scheduler:
         self.n_ctx = pools.n_ctx
         self.slots = [Slot(row) for row in range(pools.n_rows)]
         self.cache = PrefixCache(pools.page_bytes, pools.recurrent_bytes, cache_bytes)
+        self.counters = Counters()
         self._model, self._pools, self._tokenizer = model, pools, tokenizer
         self._clock = clock
         self._queue = WaitingQueue(max_waiting)
@@ -83,6 +85,11 @@ class Scheduler:
     @property
     def has_work(self) -> bool:
         return bool(self._queue or self._calls) or any(slot.sequence for slot in self.slots)
+
+    @property
+    def n_waiting(self) -> int:
+        """How many requests wait for a slot."""
+        return len(self._queue.waiting())
 
     def step(self) -> None:
         """Advances all sequences by one decoded token, and one of them by one prefill chunk."""
@@ -121,6 +128,7 @@ class Scheduler:
             if sequence is not None and (sequence.finished or sequence.cancelled):
                 if sequence.n_computed:
                     self._keep(slot.row, sequence)
+                self.counters.add_usage(sequence.usage(len(sequence.generated), self._clock()))
                 slot.held = sequence.computed
                 slot.sequence = None
 
@@ -167,6 +175,7 @@ class Scheduler:
             rows=[row for row, _ in active],
         )
         logits = self._model.forward(batch, self._pools)
+        self.counters.add_batch(len(active))
         for (_, sequence), row_logits in zip(active, logits, strict=True):
             sequence.n_computed += 1
             sequence.take(row_logits, self._clock())
@@ -180,6 +189,7 @@ class Scheduler:
         self._plan_forks(sequence, followers)
         end = sequence.plan.chunk_end(start)
         logits = self._compute(sequence, Batch.prefill(sequence.prompt[start:end].tolist(), start, row))
+        self.counters.add_batch(1)
         sequence.n_computed = end
         sequence.n_prefilled += end - start
         if sequence.plan.keeps(end):

@@ -152,6 +152,11 @@ class Sequence:
         self._shared: dict[int, int] = {}
 
     @property
+    def slot(self) -> int:
+        """The slot that took the request up, -1 before that."""
+        return self._slot
+
+    @property
     def in_prefill(self) -> bool:
         return self.n_computed < len(self.prompt)
 
@@ -202,6 +207,17 @@ class Sequence:
         self.sink(Delta(text + rest + ("" if word else self._stops.finish()), (token,)))
         self._finish("word" if word else "eos" if ended else "limit", now, word or "")
 
+    def usage(self, n_predicted: int, now: float) -> Usage:
+        """Tokens and times at `now`, when `n_predicted` tokens of the answer are there."""
+        prompt_done_at = now if self.in_prefill else self._prompt_done_at
+        return Usage(
+            cache_n=min(self.n_computed, len(self.prompt)) - self.n_prefilled,
+            prompt_n=self.n_prefilled,
+            prompt_ms=1000 * (prompt_done_at - self._started_at),
+            predicted_n=n_predicted,
+            predicted_ms=1000 * (now - prompt_done_at),
+        )
+
     @property
     def _is_full(self) -> bool:
         return len(self.generated) == self.request.max_tokens or self._context_is_full
@@ -212,12 +228,6 @@ class Sequence:
 
     def _finish(self, reason: StopReason, now: float, word: str = "") -> None:
         self.finished = True
-        usage = Usage(
-            cache_n=len(self.prompt) - self.n_prefilled,
-            prompt_n=self.n_prefilled,
-            prompt_ms=1000 * (self._prompt_done_at - self._started_at),
-            predicted_n=len(self.generated),
-            predicted_ms=1000 * (now - self._prompt_done_at),
-        )
+        usage = self.usage(len(self.generated), now)
         truncated = reason == "limit" and self._context_is_full and len(self.generated) != self.request.max_tokens
         self.sink(Finished(reason, word, truncated, self._slot, usage))

@@ -10,7 +10,7 @@ from pascal_engine.schedule.sequence import Delta, Embedded, Event, Failed, Fini
 from pascal_engine.schedule.sequence import Sequence as Running
 from pascal_engine.server.errors import ApiError
 
-Indexed = tuple[int, Delta | Embedded | Finished]
+Indexed = tuple[int, Delta | Progress | Embedded | Finished]
 """The index of a request, and what happened to it."""
 
 
@@ -44,13 +44,15 @@ class Generations:
             index, event = await self._events.get()
             if isinstance(event, Failed):
                 raise ApiError(500, event.message)
-            if isinstance(event, Progress):
-                continue
             yield index, event
             if isinstance(event, Finished):
                 n_finished += 1
                 if len(self._running) < len(self._requests):
                     self._submit_next()
+
+    def sequence(self, index: int) -> Running:
+        """The sequence that serves a request that was handed over."""
+        return self._running[index]
 
     def cancel(self) -> None:
         """Frees the slots; harmless after the end."""

@@ -50,9 +50,9 @@ class TextCompletionBody(GenerationBody):
             return [part for part in self.prompt if isinstance(part, str | list)]
         return [self.prompt]  # type: ignore[list-item]
 
-    def requests(self, tokens: list[int]) -> list[GenerationRequest]:
+    def requests(self, engine: Engine, tokens: list[int]) -> list[GenerationRequest]:
         """A request for each choice of a prompt. Choice i of a seeded request has the seed that is larger by i."""
-        request = self.request(tokens)
+        request = self.request(engine, tokens)
         sampling = request.sampling
         if self.logprobs is not None:
             sampling = replace(sampling, n_probs=max(self.logprobs, 1))
@@ -63,7 +63,7 @@ class TextCompletionBody(GenerationBody):
 def complete(engine: Engine, body: TextCompletionBody) -> Response:
     """Starts all choices and answers in one piece or as a stream."""
     prompts = [prompt_tokens(engine, prompt) for prompt in body.prompts]
-    run = Generations(engine, [request for tokens in prompts for request in body.requests(tokens)])
+    run = Generations(engine, [request for tokens in prompts for request in body.requests(engine, tokens)])
     shape = _Shape(engine, body, prompts)
     return stream(run, shape.frames, end="data: [DONE]\n\n") if body.stream else whole(run, shape.answer)
 
