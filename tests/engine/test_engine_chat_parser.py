@@ -36,6 +36,8 @@ WEATHER = Function(
 CALL = '<tool_call>\n{"name": "weather", "arguments": {"city": "Bonn"}}\n</tool_call>'
 XML_CALL = "<tool_call>\n<function=weather>\n<parameter=city>\nBonn\n</parameter>\n</function>\n</tool_call>"
 
+BONN = [["weather", '{"city": "Bonn"}']]
+
 
 @dataclass
 class Read:
@@ -81,28 +83,31 @@ ANSWERS: list[tuple[Dialect, Thinking, str, Read]] = [
     (HERMES, "may", "\n<think>\nHm.\n</think>\n\nYes </think> no", Read("Hm.", "Yes </think> no")),
     (HERMES, "open", "\nHm. \n\nSo.\n</think>\nYes", Read("Hm. \n\nSo.", "Yes")),
     (HERMES, "open", "Never ends </thi", Read("Never ends </thi")),
-    (HERMES, "open", "I could <tool_call> it.</think>" + CALL, Read("I could <tool_call> it.", "", [["weather", '{"city": "Bonn"}']])),
-    (HERMES, "no", CALL, Read("", "", [["weather", '{"city": "Bonn"}']])),
-    (HERMES, "no", f"Let me see.\n\n{CALL}\n", Read("", "Let me see.", [["weather", '{"city": "Bonn"}']])),
-    (HERMES, "no", f"{CALL}\n{CALL}", Read("", "", [["weather", '{"city": "Bonn"}']] * 2)),
-    (HERMES, "no", f"A {CALL} B {CALL}\nC", Read("", "AB C".replace("B ", "B"), [["weather", '{"city": "Bonn"}']] * 2)),
-    (HERMES, "no", '<tool_call>{"arguments":{"a":[1,"}"]},"name":"weather"}</tool_call>', Read("", "", [["weather", '{"a": [1, "}"]}']])),
+    (HERMES, "open", "I could <tool_call> it.</think>" + CALL, Read("I could <tool_call> it.", "", BONN)),
+    (HERMES, "no", CALL, Read("", "", BONN)),
+    (HERMES, "no", f"Let me see.\n\n{CALL}\n", Read("", "Let me see.", BONN)),
+    (HERMES, "no", f"{CALL}\n{CALL}", Read("", "", BONN * 2)),
+    (HERMES, "no", f"A {CALL} B {CALL}\nC", Read("", "A B C", BONN * 2)),
+    (HERMES, "no", '<tool_call>{"arguments":{"a":[1,"}"]},"name":"weather"}</tool_call>',
+     Read("", "", [["weather", '{"a": [1, "}"]}']])),
     (HERMES, "no", '<tool_call>{"name": "weather"}</tool_call>', Read("", "", [["weather", "{}"]])),
-    (HERMES, "no", '<tool_call>{"name": "weather", "arguments": "{\\"a\\": 1}"}', Read("", "", [["weather", '{"a": 1}']])),
+    (HERMES, "no", '<tool_call>{"name": "weather", "arguments": "{\\"a\\": 1}"}',
+     Read("", "", [["weather", '{"a": 1}']])),
     (HERMES, "no", '<tool_call>{"name": "w", "arguments": {"a": "}\\"{"}}', Read("", "", [["w", '{"a": "}\\"{"}']])),
     (HERMES, "no", '<tool_call>{"name": "w", "arguments": {"a": "cut', Read("", "", [["w", '{"a": "cut']])),
     (HERMES, "no", "So: <tool_call>nonsense</tool_call> Well.", Read("", "So: <tool_call>nonsense</tool_call> Well.")),
     (HERMES, "no", "So: <tool_call>[1]", Read("", "So: <tool_call>[1]")),
-    (HERMES, "no", '<tool_call>{"name": 5}</tool_call>' + CALL, Read("", '<tool_call>{"name": 5}</tool_call>', [["weather", '{"city": "Bonn"}']])),
+    (HERMES, "no", '<tool_call>{"name": 5}</tool_call>' + CALL, Read("", '<tool_call>{"name": 5}</tool_call>', BONN)),
     (HERMES, "no", "1 < 2 <tool", Read("", "1 < 2 <tool")),
-    (XML, "no", XML_CALL, Read("", "", [["weather", '{"city": "Bonn"}']])),
-    (XML, "no", f"I look.\n{XML_CALL}\n{XML_CALL}\nDone", Read("", "I look.Done", [["weather", '{"city": "Bonn"}']] * 2)),
-    (XML, "no", XML_CALL.removeprefix("<tool_call>\n"), Read("", "", [["weather", '{"city": "Bonn"}']])),
+    (XML, "no", XML_CALL, Read("", "", BONN)),
+    (XML, "no", f"I look.\n{XML_CALL}\n{XML_CALL}\nDone", Read("", "I look.\nDone", BONN * 2)),
+    (XML, "no", XML_CALL.removeprefix("<tool_call>\n"), Read("", "", BONN)),
     (XML, "no", "<tool_call>\n<function=weather>\n</function>\n</tool_call>", Read("", "", [["weather", "{}"]])),
     (XML, "no", "<tool_call>weather</tool_call> ok", Read("", "<tool_call>weather</tool_call> ok")),
     (XML, "no", "<tool_call>\n<function=", Read("", "<tool_call>\n<function=")),
     (XML, "no", "<function=weather>\n<parameter=city>\nBo", Read("", "", [["weather", '{"city": "Bo']])),
-    (XML, "no", "<function=weather>\n<parameter=city>\nBonn\n</parameter>\nand so on", Read("", "", [["weather", '{"city": "Bonn\\n</parameter>\\nand so on']])),
+    (XML, "no", "<function=weather>\n<parameter=city>\nBonn\n</parameter>\nand so on",
+     Read("", "", [["weather", '{"city": "Bonn\\n</parameter>\\nand so on']])),
     (XML, "no", "<function=weather>\nnothing", Read("", "nothing", [["weather", "{}"]])),
 ]  # fmt: skip
 
@@ -122,7 +127,18 @@ def test_it_does_not_matter_how_the_text_comes(data: st.DataObject) -> None:
 
 
 FRAGMENTS = ["<tool_call>", "</tool_call>", "<function=weather>", "</function>", "<parameter=city>", "</parameter>"]
-FRAGMENTS += ["<think>", "</think>", '{"name": "weather", "arguments": ', '{"city": "x"}', "}", "\n", " ", "a", "<", "é"]
+FRAGMENTS += [
+    "<think>",
+    "</think>",
+    '{"name": "weather", "arguments": ',
+    '{"city": "x"}',
+    "}",
+    "\n",
+    " ",
+    "a",
+    "<",
+    "é",
+]
 
 
 @given(
