@@ -15,6 +15,7 @@ from pascal_engine.hybrid.model import Model
 from pascal_engine.hybrid.params import HyperParams, read_params
 from pascal_engine.memory import StatePools
 from pascal_engine.memory.state_file import fingerprint_of
+from pascal_engine.sampling.constraint import ConstraintCompiler
 from pascal_engine.schedule.scheduler import Scheduler
 from pascal_engine.schedule.slot_states import SlotStates
 from pascal_engine.schedule.worker import Worker
@@ -57,6 +58,7 @@ class Engine:
     info: ModelInfo
     tokenizer: Tokenizer
     template: ChatTemplate
+    constraints: ConstraintCompiler
     model: Model
     scheduler: Scheduler
     worker: Worker
@@ -87,7 +89,8 @@ class Engine:
         info = ModelInfo(str(path), file.name, file.n_parameters, file.size_bytes, tokenizer.n_vocab, params)
         fingerprint = fingerprint_of(path, options.key_type, options.value_type, type(backend).__name__)
         slot_states = SlotStates(scheduler, pools, fingerprint)
-        return cls(info, tokenizer, template, model, scheduler, Worker(scheduler), slot_states)
+        constraints = ConstraintCompiler(tokenizer)
+        return cls(info, tokenizer, template, constraints, model, scheduler, Worker(scheduler), slot_states)
 
 
 def _backend(options: EngineOptions) -> Backend:
