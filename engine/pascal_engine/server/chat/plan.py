@@ -1,0 +1,63 @@
+"""From the body of a chat to what the engine is asked to do."""
+
+import re
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, replace
+
+from pascal_engine.engine import Engine
+from pascal_engine.schedule.sequence import GenerationRequest
+from pascal_engine.server.chat.dialect import Dialect, Thinking
+from pascal_engine.server.chat.grammar import constraint_for
+from pascal_engine.server.chat.prompt import render_chat
+from pascal_engine.server.chat.schema import ChatBody, Function
+from pascal_engine.server.errors import ApiError, not_supported
+from pascal_engine.server.prompts import prompt_tokens
+
+
+@dataclass(frozen=True)
+class ChatPlan:
+    """A request, and what it takes to read its answer: `functions` are those that may be called."""
+
+    request: GenerationRequest
+    dialect: Dialect
+    thinking: Thinking
+    functions: tuple[Function, ...]
+
+    @classmethod
+    def make(cls, engine: Engine, body: ChatBody) -> "ChatPlan":
+        """Renders, tokenises and compiles: slow work, which belongs off the event loop."""
+        if body.n > len(engine.scheduler.slots):
+            most = len(engine.scheduler.slots)
+            raise ApiError(400, f"'n' is {body.n}, but this engine has {most} slots; ask for at most {most} choices")
+        dialect = Dialect.of(engine.template.source)
+        functions = _callable_functions(body, dialect)
+        if body.grammar and (functions or body.schema_wanted is not None):
+            raise ApiError(400, "'grammar' cannot hold beside 'tools' or 'response_format'; leave one of them out")
+        text = render_chat(engine, body)
+        thinking = dialect.thinking_after(body.messages[-1].text if body.continues else text)
+        request = body.request(engine, prompt_tokens(engine, text))
+        constraint = constraint_for(engine.constraints, body, dialect, thinking, functions)
+        marks = message_ends(request.tokens, engine.tokenizer.end_of_generation)
+        request = replace(request, marks=marks, constraint=constraint or request.constraint)
+        shown = body.reasoning_format or engine.defaults.reasoning_format
+        return cls(request, dialect, "no" if shown == "none" else thinking, functions)
+
+
+def message_ends(tokens: Sequence[int], end_of_turn: Container[int]) -> tuple[int, ...]:
+    """Where in a prompt state is worth keeping: after the first message, which other chats may share, and after the
+    last two, where the next turn, or another try at this one, leaves the prompt."""
+    ends = [position + 1 for position, token in enumerate(tokens) if token in end_of_turn]
+    return tuple(sorted({*ends[:1], *ends[-2:]}))
+
+
+def _callable_functions(body: ChatBody, dialect: Dialect) -> tuple[Function, ...]:
+    choice = body.choice
+    if not body.tools or choice.mode == "none":
+        return ()
+    if dialect.tools is None:
+        raise not_supported("a call of tools in the format of this model's chat template")
+    functions = tuple(function for function in body.functions if choice.name in (None, function.name))
+    odd = next((function.name for function in functions if not re.fullmatch(r"[\w.:/-]+", function.name)), None)
+    if odd is not None:
+        raise ApiError(400, f"the tool '{odd}' has a name of other characters than letters, digits and _ . : / -")
+    return functions
