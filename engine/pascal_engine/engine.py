@@ -16,10 +16,7 @@ from pascal_engine.hybrid.params import HyperParams, read_params
 from pascal_engine.memory import StatePools
 from pascal_engine.memory.state_file import fingerprint_of
 from pascal_engine.sampling.constraint import ConstraintCompiler
-<<<<<<< HEAD
 from pascal_engine.sampling.params import SamplingParams
-=======
->>>>>>> api-sampling
 from pascal_engine.schedule.scheduler import Scheduler
 from pascal_engine.schedule.slot_states import SlotStates
 from pascal_engine.schedule.worker import Worker
@@ -76,7 +73,6 @@ class Engine:
     info: ModelInfo
     tokenizer: Tokenizer
     template: ChatTemplate
-    constraints: ConstraintCompiler
     model: Model
     scheduler: Scheduler
     worker: Worker
@@ -112,12 +108,8 @@ class Engine:
         fingerprint = fingerprint_of(path, options.key_type, options.value_type, type(backend).__name__)
         slot_states = SlotStates(scheduler, pools, fingerprint)
         constraints = ConstraintCompiler(tokenizer)
-<<<<<<< HEAD
         worker = Worker(scheduler)
         return cls(info, tokenizer, template, model, scheduler, worker, slot_states, constraints, options.defaults)
-=======
-        return cls(info, tokenizer, template, constraints, model, scheduler, Worker(scheduler), slot_states)
->>>>>>> api-sampling
 
 
 def _backend(options: EngineOptions) -> Backend:

@@ -18,12 +18,8 @@ from pascal_engine.memory import PrefixCache, StatePools
 from pascal_engine.memory.checkpoints import WORTHWHILE, CheckpointPlan
 from pascal_engine.memory.prefix_cache import Tokens
 from pascal_engine.schedule.admission import WaitingQueue
-<<<<<<< HEAD
 from pascal_engine.schedule.counters import Counters
-from pascal_engine.schedule.sequence import Event, Failed, GenerationRequest, Sequence
-=======
 from pascal_engine.schedule.sequence import Event, GenerationRequest, Sequence
->>>>>>> api-sampling
 from pascal_engine.schedule.turns import Turns, followers_of
 from pascal_engine.tokenizer import Tokenizer
 
@@ -203,8 +199,7 @@ class Scheduler:
             self._keep(row, sequence)
         self._branch(sequence, {other: rows[other] for other in followers if other.shared_with(sequence) == end}, row)
         if not sequence.in_prefill:
-<<<<<<< HEAD
-            sequence.embed(self._clock()) if logits is None else sequence.take(logits[0], self._clock())
+            sequence.embed(now) if logits is None else sequence.take(logits[0], now)
 
     def _compute(self, sequence: Sequence, batch: Batch) -> npt.NDArray[np.float32] | None:
         """The logits [1, vocabulary] after a chunk, or none where its hidden states go into an embedding."""
@@ -212,9 +207,6 @@ class Scheduler:
             return self._model.forward(batch, self._pools)
         sequence.pooler.add(self._model.hidden(batch, self._pools))
         return None
-=======
-            sequence.take(logits[0], now)
->>>>>>> api-sampling
 
     def _plan_forks(self, sequence: Sequence, followers: list[Sequence]) -> None:
         """Makes `sequence` stop where others, in slots or in the queue, go on by themselves."""
