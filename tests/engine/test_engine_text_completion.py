@@ -1,6 +1,7 @@
 """/v1/completions: several choices and prompts, echo, log-probabilities; the official client at its defaults."""
 
 from collections.abc import AsyncIterator, Callable
+from itertools import takewhile
 
 import httpx
 import pytest
@@ -132,8 +133,9 @@ async def test_log_probabilities_come_in_both_shapes(post: Post) -> None:
     assert [next(iter(top)) for top in told["top_logprobs"]] == told["tokens"]
     assert all(len(top) == 3 for top in told["top_logprobs"])
     assert [entry["logprob"] for entry in told["content"]] == told["token_logprobs"]
-    for offset, token in zip(told["text_offset"], told["tokens"], strict=True):
-        assert token.startswith("bytes:") or whole["text"][offset:].startswith(token)
+    valid = list(takewhile(lambda token: not token.startswith("bytes:"), told["tokens"]))
+    assert len(valid) > 2
+    assert told["text_offset"][: len(valid)] == [len("".join(valid[:at])) for at in range(len(valid))]
     chunks = events(await post(PATH, **asked, stream=True))
     parts = [chunk["choices"][0]["logprobs"] for chunk in chunks if chunk["choices"][0]["logprobs"]]
     assert joined(parts) == told
