@@ -82,7 +82,7 @@ def plain_dry(params: SamplingParams, tokens: list[int], n_vocab: int) -> list[f
     return lowered if len(window) > allowed and free >= allowed else [0.0] * n_vocab
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     tokens=st.lists(st.sampled_from([32, 33, 34, 35, 25]), min_size=1, max_size=24),  # A B C D :
     size=st.sampled_from([-1, 1, 3, 8]),
