@@ -8,8 +8,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from pascal_engine.errors import PromptTooLongError, QueueFullError
+from pascal_engine.errors import NoSuchSlotError, PromptTooLongError, QueueFullError
 from pascal_engine.sampling.constraint import ConstraintError
+from pascal_engine.sampling.params import SamplingError
 from pascal_engine.tokenizer import TemplateError
 
 _log = logging.getLogger(__name__)
@@ -71,7 +72,7 @@ def translate(error: Exception) -> ApiError:
             return ApiError(400, str(error), "exceed_context_size_error", **sizes)
         case QueueFullError():
             return ApiError(503, str(error))
-        case TemplateError() | ConstraintError():
+        case TemplateError() | ConstraintError() | SamplingError() | NoSuchSlotError():
             return ApiError(400, str(error))
         case HTTPException():
             return ApiError(error.status_code, _http_message(error))
@@ -101,6 +102,8 @@ _HANDLED = (
     QueueFullError,
     TemplateError,
     ConstraintError,
+    SamplingError,
+    NoSuchSlotError,
     HTTPException,
     Exception,
 )
