@@ -1,4 +1,4 @@
-"""The tables of all fields of the engine's API, made of its schemas: `python bench/fields.py` writes docs/api-fields.md."""
+"""The tables of all fields of the API, made of its schemas: `python bench/fields.py` writes docs/api-fields.md."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pascal_engine.engine import Engine
 from pascal_engine.sampling.constraint import Constraint
 from pascal_engine.schedule.sequence import GenerationRequest
-from pascal_engine.server.errors import ApiError, not_supported
+from pascal_engine.server.errors import not_supported
 from pascal_engine.server.sampling_fields import SamplingFields
 
 REFUSED: Mapping[str, tuple[object, ...]] = {
@@ -156,9 +156,6 @@ class GenerationBody(SamplingFields, Body):
     def request(self, engine: Engine, tokens: list[int]) -> GenerationRequest:
         """The request for a prompt of `tokens`. Raises a 400 for what does not exist, `ConstraintError` for a bad
         grammar."""
-        n_slots = len(engine.scheduler.slots)
-        if self.id_slot >= n_slots:
-            raise ApiError(400, f"there is no slot {self.id_slot}; slots run from 0 to {n_slots - 1}")
         return GenerationRequest(
             tuple(tokens),
             self.limit(engine),
