@@ -28,7 +28,7 @@ class Text(BaseModel):
 
 
 class ObfuscationOptions(StreamOptions):
-    """Usage comes with the last event anyway. Obfuscation pads streams against eavesdroppers; this engine never does."""
+    """Usage comes with the last event anyway. Obfuscation pads streams against eavesdroppers, which is not done."""
 
     include_obfuscation: Literal[False] = False
 
