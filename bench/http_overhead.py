@@ -2,9 +2,9 @@
 
 One engine serves two arms in turn, each first every other time: requests handed to its scheduler in this process, and
 the same requests sent to its server, whose streams a process of its own reads. Both times the engine itself measures
-how fast it decodes, so that what counts is the time that the server takes away from it. That needs a quiet machine; on a
-busy one look at `server`: the processor time of the server's thread for each token, and what share of a core that is at
-the speed without HTTP. Writes docs/results/http_overhead.json.
+how fast it decodes, so that what counts is the time that the server takes away from it. That needs a quiet machine; on
+a busy one look at `server`: the processor time of the server's thread for each token, and what share of a core that is
+at the speed without HTTP. Writes docs/results/http_overhead.json.
 
 Without `--model` the file is `pascal-engine synth --like qwen35moe-1b`, made in .cache when it is not there.
 """
