@@ -1,7 +1,7 @@
 """Request bodies. What this engine cannot do is refused here, never ignored."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -71,14 +71,16 @@ class Body(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
+    refused: ClassVar[Mapping[str, tuple[object, ...]]] = REFUSED
+
     @model_validator(mode="before")
     @classmethod
     def _refuse_unsupported(cls, data: object) -> object:
         if not isinstance(data, dict):
             raise ValueError("the body must be a JSON object")
         given = {key: value for key, value in data.items() if value is not None}
-        for key in sorted(given.keys() & REFUSED.keys() - cls.model_fields.keys()):
-            if given.pop(key) not in REFUSED[key]:
+        for key in sorted(given.keys() & cls.refused.keys() - cls.model_fields.keys()):
+            if given.pop(key) not in cls.refused[key]:
                 raise not_supported(f"'{key}'")
         return given
 
