@@ -1,5 +1,6 @@
 """OpenAI's legacy route /v1/completions: text goes on, in one or several choices for one or several prompts."""
 
+import asyncio
 import time
 import uuid
 from collections.abc import Iterator
@@ -65,12 +66,18 @@ class TextCompletionBody(GenerationBody):
         return [replace(request, sampling=replace(sampling, seed=seed)) for seed in seeds]
 
 
-def complete(engine: Engine, body: TextCompletionBody) -> Response:
+async def complete(engine: Engine, body: TextCompletionBody) -> Response:
     """Starts all choices and answers in one piece or as a stream."""
-    prompts = [prompt_tokens(engine, prompt) for prompt in body.prompts]
-    run = Generations(engine, [request for tokens in prompts for request in body.requests(engine, tokens)])
+    prompts, requests = await asyncio.to_thread(_plan, engine, body)
+    run = Generations(engine, requests)
     shape = _Shape(engine, body, prompts)
     return stream(run, shape.frames, end="data: [DONE]\n\n") if body.stream else whole(run, shape.answer)
+
+
+def _plan(engine: Engine, body: TextCompletionBody) -> tuple[list[list[int]], list[GenerationRequest]]:
+    """The tokens of all prompts, and the requests for all choices: slow work, which belongs off the event loop."""
+    prompts = [prompt_tokens(engine, prompt) for prompt in body.prompts]
+    return prompts, [request for tokens in prompts for request in body.requests(engine, tokens)]
 
 
 @dataclass
