@@ -1,12 +1,14 @@
 # Everything runs in a local virtual environment; PYTHON picks the interpreter that makes it.
 PYTHON ?= python3
 BIN := .venv/bin
+# Packages of npm stay outside of the repository.
+SDK_JS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/pascal-engine/sdk-js
 
-.PHONY: help setup check test demo gauntlet clean
+.PHONY: help setup check test sdk-js demo gauntlet clean
 .DEFAULT_GOAL := help
 
 help: ## this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 setup: .venv/ready ## make the virtual environment
 
@@ -27,6 +29,12 @@ check: setup ## ruff, mypy --strict, import-linter
 
 test: setup ## all tests
 	$(BIN)/pytest
+
+sdk-js: setup ## the engine against the OpenAI client for JavaScript; needs npm
+	mkdir -p $(SDK_JS)
+	cp tests/sdk_js/package.json $(SDK_JS)
+	npm install --silent --no-audit --no-fund --prefix $(SDK_JS)
+	NODE_PATH=$(SDK_JS)/node_modules $(BIN)/pytest tests/engine/test_engine_chat_sdk_js.py
 
 demo: setup ## engine + router + two prompts, from nothing
 	$(BIN)/decomp-router demo

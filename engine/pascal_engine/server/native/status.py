@@ -5,7 +5,7 @@ from typing import Any
 from pascal_engine import __version__
 from pascal_engine.engine import Engine
 from pascal_engine.schedule.scheduler import Slot
-from pascal_engine.server.native.settings import generation_settings, sampling_settings
+from pascal_engine.server.native.settings import sampling_settings
 from pascal_engine.server.options import ServerOptions
 
 _BYTE_PAIRS = 2
@@ -17,13 +17,15 @@ def props(engine: Engine, options: ServerOptions) -> dict[str, Any]:
     n_ctx, defaults = engine.scheduler.n_ctx, engine.defaults
     return {
         "default_generation_settings": {
-            "params": sampling_settings(defaults.sampling, defaults.max_tokens),
+            "params": sampling_settings(engine, defaults.sampling, defaults.max_tokens),
             "n_ctx": n_ctx,
         },
         "total_slots": len(engine.scheduler.slots),
         "model_alias": engine.info.name,
+        "model_ftype": engine.info.file_type,
         "model_path": engine.info.path,
         "modalities": {"vision": False, "video": False, "audio": False},
+        "media_marker": "",
         "endpoint_slots": options.slots,
         "endpoint_props": options.props,
         "endpoint_metrics": options.metrics,
@@ -38,13 +40,18 @@ def props(engine: Engine, options: ServerOptions) -> dict[str, Any]:
 
 def slots(engine: Engine) -> list[dict[str, Any]]:
     """llama-server's /slots."""
-    return [_slot(slot, engine.scheduler.n_ctx) for slot in engine.scheduler.slots]
+    return [_slot(engine, slot) for slot in engine.scheduler.slots]
 
 
-def _slot(slot: Slot, n_ctx: int) -> dict[str, Any]:
+def _slot(engine: Engine, slot: Slot) -> dict[str, Any]:
     # Read while the engine's thread works: one look at the sequence, so that the fields agree.
     sequence = slot.sequence
-    state = {"id": slot.row, "n_ctx": n_ctx, "speculative": False, "is_processing": sequence is not None}
+    state = {
+        "id": slot.row,
+        "n_ctx": engine.scheduler.n_ctx,
+        "speculative": False,
+        "is_processing": sequence is not None,
+    }
     if sequence is None:
         return {**state, "id_task": -1}
     request, n_decoded = sequence.request, len(sequence.generated)
@@ -56,7 +63,7 @@ def _slot(slot: Slot, n_ctx: int) -> dict[str, Any]:
         "n_prompt_tokens": len(request.tokens),
         "n_prompt_tokens_processed": sequence.n_prefilled,
         "n_prompt_tokens_cache": min(sequence.n_computed, len(request.tokens)) - sequence.n_prefilled,
-        "params": generation_settings(request),
+        "params": sampling_settings(engine, request.sampling, request.max_tokens),
         "next_token": [next_token],
     }
 
@@ -73,12 +80,14 @@ def models(engine: Engine, created: int) -> dict[str, Any]:
         "n_embd": info.params.hidden,
         "n_params": info.n_parameters,
         "size": info.size_bytes,
+        "ftype": info.file_type,
     }
     model = {
         "id": info.name,
-        "aliases": [],
+        "aliases": [info.name],
         "tags": [],
         "object": "model",
+        "architecture": {"input_modalities": ["text"], "output_modalities": ["text"]},
         "created": created,
         "owned_by": "pascal-engine",
         "meta": meta,
