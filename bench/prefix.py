@@ -18,7 +18,7 @@ from machine import machine
 from rich.console import Console
 
 from pascal_engine.engine import Engine, EngineOptions
-from pascal_engine.schedule.sampling import SamplingParams
+from pascal_engine.sampling.params import SamplingParams
 from pascal_engine.schedule.sequence import Delta, Event, Finished, GenerationRequest
 
 LONG, SUFFIX, ANSWER, MESSAGE = 4096, 64, 48, 40

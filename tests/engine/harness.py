@@ -10,7 +10,7 @@ import httpx
 
 from pascal_engine.backend.protocol import KvKind
 from pascal_engine.engine import BackendName, Engine, EngineOptions
-from pascal_engine.schedule.sampling import SamplingParams
+from pascal_engine.sampling.params import SamplingParams
 from pascal_engine.schedule.sequence import Delta, Event, Failed, Finished, GenerationRequest
 
 DATA = Path(__file__).parents[1] / "data" / "engine"
@@ -42,7 +42,7 @@ class Inbox:
     @property
     def end(self) -> Finished | Failed:
         last = self.events[-1]
-        assert not isinstance(last, Delta)
+        assert isinstance(last, Finished | Failed)
         return last
 
 

@@ -209,10 +209,12 @@ def test_delta_rule(batch: Batch, dim: int, seed: int) -> None:
 
 @cases
 @given(batches(), seeds)
-def test_last_valid(batch: Batch, seed: int) -> None:
+def test_picks_of_valid_tokens(batch: Batch, seed: int) -> None:
     x = Inputs(batch, seed).tokens(6)
-    results = [np.asarray(side.backend.last_valid(side.put(x, batch), batch)) for side in SIDES.values()]
-    np.testing.assert_array_equal(*results)
+    for pick in ("last_valid", "all_valid"):
+        results = [np.asarray(getattr(side.backend, pick)(side.put(x, batch), batch)) for side in SIDES.values()]
+        np.testing.assert_array_equal(*results)
+    np.testing.assert_array_equal(results[0], x[batch.valid][:, None])
 
 
 @pytest.mark.parametrize("side", SIDES.values(), ids=SIDES)

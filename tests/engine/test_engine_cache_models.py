@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pascal_engine.backend.reference import ReferenceBackend
 from pascal_engine.engine import Engine
 from pascal_engine.memory import StatePools
-from pascal_engine.schedule.sampling import SamplingParams
+from pascal_engine.sampling.params import SamplingParams
 from pascal_engine.schedule.scheduler import Scheduler
 from pascal_engine.schedule.sequence import GenerationRequest, Sequence
 from tests.engine.harness import Inbox, open_tiny

@@ -7,7 +7,7 @@ import pytest
 
 from pascal_engine.backend.batch import BLOCK
 from pascal_engine.engine import Engine
-from pascal_engine.schedule.sampling import Sampler
+from pascal_engine.sampling.sampler import Sampler
 from pascal_engine.schedule.sequence import Finished, GenerationRequest
 from pascal_engine.synth import Experts, Shape, write_model
 from tests.engine.harness import GREEDY, Inbox, Logits, open_tiny, run

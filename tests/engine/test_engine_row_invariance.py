@@ -15,7 +15,7 @@ from pascal_engine.backend.reference import ReferenceBackend
 from pascal_engine.backend.reference.gemm import TILE, PinnedGemm, places_agree
 from pascal_engine.engine import BackendName, Engine
 from pascal_engine.memory import KvPool, StatePools
-from pascal_engine.schedule.sampling import SamplingParams
+from pascal_engine.sampling.params import SamplingParams
 from pascal_engine.schedule.scheduler import Scheduler
 from pascal_engine.schedule.sequence import GenerationRequest
 from tests.engine.harness import BACKENDS, Logits, open_tiny

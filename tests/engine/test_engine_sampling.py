@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pascal_engine.schedule.sampling import Sampler, SamplingParams
+from pascal_engine.sampling.params import SamplingParams
+from pascal_engine.sampling.sampler import Sampler
 from pascal_engine.schedule.stop import StopMatcher
 
 LOGITS = np.array([0.0, 3.0, 2.0, 2.5, -5.0, 3.0], np.float32)

@@ -130,5 +130,8 @@ class Backend(Protocol):
     def last_valid(self, x: Tensor, batch: Batch) -> Tensor:
         """The last valid token of each sequence: [n, T, hidden] to [n, 1, hidden]."""
 
+    def all_valid(self, x: Tensor, batch: Batch) -> Tensor:
+        """The valid tokens alone, sequence after sequence: [n, T, hidden] to [tokens, 1, hidden]."""
+
     def to_numpy(self, x: Tensor) -> F32:
         """x as a NumPy array of float32."""

@@ -44,13 +44,26 @@ class Model:
 
     def forward(self, batch: Batch, pools: StatePools) -> npt.NDArray[np.float32]:
         """Logits [n, vocabulary] after each sequence's last valid token; the pools' rows advance by the batch."""
+        backend = self._backend
+        last = self._normed(backend.last_valid(self._layers(batch, pools), batch))
+        return backend.to_numpy(backend.linear(last, self._weights.output))[:, 0]
+
+    def hidden(self, batch: Batch, pools: StatePools) -> npt.NDArray[np.float32]:
+        """What `forward` would make logits of, for every valid token [tokens, hidden], sequence after sequence; the
+        pools' rows advance by the batch."""
+        backend = self._backend
+        return backend.to_numpy(self._normed(backend.all_valid(self._layers(batch, pools), batch)))[:, 0]
+
+    def _layers(self, batch: Batch, pools: StatePools) -> Tensor:
         backend, weights, eps = self._backend, self._weights, self.params.eps
         x = backend.embed(weights.embedding, batch)
         for layer, pool in zip(weights.layers, pools.layers, strict=True):
             x = backend.add(x, self._mix(layer.mixer, pool, backend.rms_norm(x, layer.mixer_norm, eps), batch))
             x = backend.add(x, self._feed(layer.feed, backend.rms_norm(x, layer.feed_norm, eps)))
-        last = backend.rms_norm(backend.last_valid(x, batch), weights.output_norm, eps)
-        return backend.to_numpy(backend.linear(last, weights.output))[:, 0]
+        return x
+
+    def _normed(self, x: Tensor) -> Tensor:
+        return self._backend.rms_norm(x, self._weights.output_norm, self.params.eps)
 
     def _mix(
         self, mixer: AttentionWeights | DeltaNetWeights, pool: KvPool | RecurrentPool, x: Tensor, batch: Batch

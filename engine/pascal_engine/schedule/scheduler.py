@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from pascal_engine.backend.batch import BLOCK, Batch
 from pascal_engine.errors import PromptTooLongError
@@ -17,6 +18,7 @@ from pascal_engine.memory import PrefixCache, StatePools
 from pascal_engine.memory.checkpoints import WORTHWHILE, CheckpointPlan
 from pascal_engine.memory.prefix_cache import Tokens
 from pascal_engine.schedule.admission import WaitingQueue
+from pascal_engine.schedule.counters import Counters
 from pascal_engine.schedule.sequence import Event, Failed, GenerationRequest, Sequence
 from pascal_engine.schedule.turns import Turns, followers_of
 from pascal_engine.tokenizer import Tokenizer
@@ -53,6 +55,7 @@ class Scheduler:
         self.n_ctx = pools.n_ctx
         self.slots = [Slot(row) for row in range(pools.n_rows)]
         self.cache = PrefixCache(pools.page_bytes, pools.recurrent_bytes, cache_bytes)
+        self.counters = Counters()
         self._model, self._pools, self._tokenizer = model, pools, tokenizer
         self._clock = clock
         self._queue = WaitingQueue(max_waiting)
@@ -82,6 +85,11 @@ class Scheduler:
     @property
     def has_work(self) -> bool:
         return bool(self._queue or self._calls) or any(slot.sequence for slot in self.slots)
+
+    @property
+    def n_waiting(self) -> int:
+        """How many requests wait for a slot."""
+        return len(self._queue.waiting())
 
     def step(self) -> None:
         """Advances all sequences by one decoded token, and one of them by one prefill chunk."""
@@ -120,6 +128,7 @@ class Scheduler:
             if sequence is not None and (sequence.finished or sequence.cancelled):
                 if sequence.n_computed:
                     self._keep(slot.row, sequence)
+                self.counters.add_usage(sequence.usage(len(sequence.generated), self._clock()))
                 slot.held = sequence.computed
                 slot.sequence = None
 
@@ -151,6 +160,8 @@ class Scheduler:
 
     def _keep(self, row: int, sequence: Sequence) -> None:
         """Puts the state of `row` into the cache, if it may be used again: see `Backend.uniform`."""
+        if sequence.pooler is not None:  # few texts are embedded twice, and chats need the room
+            return
         if self._pools.uniform or sequence.n_computed <= len(sequence.prompt):
             with contextlib.suppress(MemoryError):  # the cache is a help, no need
                 self.cache.put(sequence.computed, self._pools.row(row))
@@ -164,6 +175,7 @@ class Scheduler:
             rows=[row for row, _ in active],
         )
         logits = self._model.forward(batch, self._pools)
+        self.counters.add_batch(len(active))
         for (_, sequence), row_logits in zip(active, logits, strict=True):
             sequence.n_computed += 1
             sequence.take(row_logits, self._clock())
@@ -176,14 +188,22 @@ class Scheduler:
         followers = followers_of(sequence, rows)
         self._plan_forks(sequence, followers)
         end = sequence.plan.chunk_end(start)
-        logits = self._model.forward(Batch.prefill(sequence.prompt[start:end].tolist(), start, row), self._pools)
+        logits = self._compute(sequence, Batch.prefill(sequence.prompt[start:end].tolist(), start, row))
+        self.counters.add_batch(1)
         sequence.n_computed = end
         sequence.n_prefilled += end - start
         if sequence.plan.keeps(end):
             self._keep(row, sequence)
         self._branch(sequence, {other: rows[other] for other in followers if other.shared_with(sequence) == end}, row)
         if not sequence.in_prefill:
-            sequence.take(logits[0], self._clock())
+            sequence.embed(self._clock()) if logits is None else sequence.take(logits[0], self._clock())
+
+    def _compute(self, sequence: Sequence, batch: Batch) -> npt.NDArray[np.float32] | None:
+        """The logits [1, vocabulary] after a chunk, or none where its hidden states go into an embedding."""
+        if sequence.pooler is None:
+            return self._model.forward(batch, self._pools)
+        sequence.pooler.add(self._model.hidden(batch, self._pools))
+        return None
 
     def _plan_forks(self, sequence: Sequence, followers: list[Sequence]) -> None:
         """Makes `sequence` stop where others, in slots or in the queue, go on by themselves."""

@@ -9,7 +9,10 @@ import numpy.typing as npt
 
 from pascal_engine.memory.checkpoints import CheckpointPlan
 from pascal_engine.memory.prefix_cache import Tokens, common_length
-from pascal_engine.schedule.sampling import Sampler, SamplingParams
+from pascal_engine.sampling.constraint import Constraint
+from pascal_engine.sampling.params import SamplingParams, TokenProbs
+from pascal_engine.sampling.sampler import Sampler
+from pascal_engine.schedule.pooling import Pooler, Pooling
 from pascal_engine.schedule.stop import StopMatcher
 from pascal_engine.tokenizer import Detokenizer, Tokenizer
 
@@ -24,6 +27,9 @@ class GenerationRequest:
 
     `marks` are the counts of prompt tokens whose state is worth keeping, such as the ends of messages; without `reuse`
     nothing is taken from the prefix cache or from another request. A "branch" lets "interactive" requests go first.
+    A request that names a `slot` waits for that one. The answer ends after `time_limit_ms` of decoding; with
+    `report_progress` each chunk of prefill is reported. With `pooling` the prompt's embedding is made, and nothing
+    generated.
     """
 
     tokens: tuple[int, ...]
@@ -34,6 +40,14 @@ class GenerationRequest:
     marks: tuple[int, ...] = ()
     priority: Priority = "interactive"
     reuse: bool = True
+    constraint: Constraint | None = None
+    slot: int | None = None
+    time_limit_ms: float | None = None
+    report_progress: bool = False
+    pooling: Pooling | None = None
+
+    def __post_init__(self) -> None:
+        assert self.pooling is None or not self.reuse, "an embedding needs the states of all tokens"
 
 
 @dataclass(frozen=True)
@@ -56,10 +70,30 @@ class Usage:
 
 @dataclass(frozen=True)
 class Delta:
-    """New tokens and the text that became certain with them (it may lag behind, or be empty)."""
+    """New tokens and the text that became certain with them (it may lag behind, or be empty). `probs` belong to
+    `tokens` one by one; without `n_probs` there are none."""
 
     text: str
     tokens: tuple[int, ...]
+    probs: tuple[TokenProbs, ...] = ()
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far the prefill is: of the prompt's `total` tokens `processed` are done, `cache` of them by copying state;
+    `time_ms` since a slot took the request up."""
+
+    total: int
+    cache: int
+    processed: int
+    time_ms: float
+
+
+@dataclass(frozen=True, eq=False)
+class Embedded:
+    """The embedding [hidden] of the prompt, not normalised."""
+
+    values: npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -80,7 +114,7 @@ class Failed:
     message: str
 
 
-Event: TypeAlias = Delta | Finished | Failed
+Event: TypeAlias = Delta | Progress | Embedded | Finished | Failed
 
 
 class Sequence:
@@ -107,6 +141,7 @@ class Sequence:
         self.last_turn = 0
         self.generated: list[int] = []
         self.finished = False
+        self.pooler = Pooler(request.pooling) if request.pooling else None
         self._slot = -1
         self._n_ctx = n_ctx
         self._tokenizer = tokenizer
@@ -115,6 +150,11 @@ class Sequence:
         self._stops = StopMatcher(request.stop)
         self._started_at = self._prompt_done_at = 0.0
         self._shared: dict[int, int] = {}
+
+    @property
+    def slot(self) -> int:
+        """The slot that took the request up, -1 before that."""
+        return self._slot
 
     @property
     def in_prefill(self) -> bool:
@@ -138,6 +178,13 @@ class Sequence:
         self._slot = slot
         self._started_at = self._prompt_done_at = now
 
+    def embed(self, now: float) -> None:
+        """Reports the embedding, once the prompt is computed."""
+        assert self.pooler is not None
+        self._prompt_done_at = now
+        self.sink(Embedded(self.pooler.embedding))
+        self._finish("limit", now)
+
     def take(self, logits: npt.NDArray[np.float32], now: float) -> None:
         """Chooses the next token from logits [vocabulary] and reports it."""
         if not self.generated:
@@ -160,6 +207,17 @@ class Sequence:
         self.sink(Delta(text + rest + ("" if word else self._stops.finish()), (token,)))
         self._finish("word" if word else "eos" if ended else "limit", now, word or "")
 
+    def usage(self, n_predicted: int, now: float) -> Usage:
+        """Tokens and times at `now`, when `n_predicted` tokens of the answer are there."""
+        prompt_done_at = now if self.in_prefill else self._prompt_done_at
+        return Usage(
+            cache_n=min(self.n_computed, len(self.prompt)) - self.n_prefilled,
+            prompt_n=self.n_prefilled,
+            prompt_ms=1000 * (prompt_done_at - self._started_at),
+            predicted_n=n_predicted,
+            predicted_ms=1000 * (now - prompt_done_at),
+        )
+
     @property
     def _is_full(self) -> bool:
         return len(self.generated) == self.request.max_tokens or self._context_is_full
@@ -170,12 +228,6 @@ class Sequence:
 
     def _finish(self, reason: StopReason, now: float, word: str = "") -> None:
         self.finished = True
-        usage = Usage(
-            cache_n=len(self.prompt) - self.n_prefilled,
-            prompt_n=self.n_prefilled,
-            prompt_ms=1000 * (self._prompt_done_at - self._started_at),
-            predicted_n=len(self.generated),
-            predicted_ms=1000 * (now - self._prompt_done_at),
-        )
+        usage = self.usage(len(self.generated), now)
         truncated = reason == "limit" and self._context_is_full and len(self.generated) != self.request.max_tokens
         self.sink(Finished(reason, word, truncated, self._slot, usage))

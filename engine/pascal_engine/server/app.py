@@ -1,34 +1,34 @@
-"""The routes."""
+"""The application: all routes in one table."""
 
-import json
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TypeVar
 
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from pascal_engine.engine import Engine
-from pascal_engine.server import completion, openai, status
+from pascal_engine.server import embeddings, openai, text_completion
+from pascal_engine.server.auth import RequireKey
+from pascal_engine.server.embeddings import EmbeddingsBody
 from pascal_engine.server.errors import HANDLERS, ApiError
-from pascal_engine.server.prompts import check_tokens, render_chat
-from pascal_engine.server.schemas import (
-    Body,
-    ChatBody,
-    CompletionBody,
-    DetokenizeBody,
-    TemplateBody,
-    TokenizeBody,
-)
+from pascal_engine.server.native import completion, status, tokens
+from pascal_engine.server.native.metrics import CONTENT_TYPE, Metrics
+from pascal_engine.server.native.schemas import DetokenizeBody, NativeCompletionBody, SlotBody, TokenizeBody
+from pascal_engine.server.native.slots import SlotActions
+from pascal_engine.server.openapi import document
+from pascal_engine.server.options import ServerOptions
+from pascal_engine.server.prompts import render_chat
+from pascal_engine.server.routes import Route, get, post, read_body
+from pascal_engine.server.schemas import ChatBody, TemplateBody
+from pascal_engine.server.text_completion import TextCompletionBody
 
-B = TypeVar("B", bound=Body)
-MAX_BODY_BYTES = 4 << 20
+_DEFAULTS = ServerOptions()
 
 
-def create_app(engine: Engine) -> Starlette:
+def create_app(engine: Engine, options: ServerOptions = _DEFAULTS) -> Starlette:
     """The ASGI application for `engine`; the engine's thread runs during the application's lifespan."""
 
     @asynccontextmanager
@@ -37,88 +37,93 @@ def create_app(engine: Engine) -> Starlette:
         yield
         engine.worker.stop()
 
-    routes = _Routes(engine)
-    paths = [
-        (("/health", "/v1/health"), routes.health, "GET"),
-        (("/props",), routes.props, "GET"),
-        (("/slots",), routes.slots, "GET"),
-        (("/models", "/v1/models"), routes.models, "GET"),
-        (("/tokenize",), routes.tokenize, "POST"),
-        (("/detokenize",), routes.detokenize, "POST"),
-        (("/apply-template",), routes.apply_template, "POST"),
-        (("/completion", "/completions"), routes.completion, "POST"),
-        (("/v1/completions",), routes.openai_completion, "POST"),
-        (("/chat/completions", "/v1/chat/completions"), routes.chat, "POST"),
+    table = [route for description in routes(engine, options) for route in description.for_starlette()]
+    guards = [Middleware(RequireKey, keys=options.api_keys)] if options.api_keys else []
+    return Starlette(routes=table, middleware=guards, exception_handlers=dict(HANDLERS), lifespan=lifespan)
+
+
+def routes(engine: Engine, options: ServerOptions) -> list[Route]:
+    """Every route that there is."""
+    own = _Own(engine, options)
+    table = [
+        get(own.health, "/health", "/v1/health"),
+        get(own.props, "/props"),
+        Route("POST", ("/props",), None, own.change_props, "Changes nothing: no property can be changed."),
+        get(own.slots, "/slots"),
+        Route("POST", ("/slots/{id_slot:int}",), SlotBody, own.slot_action, "Saves, restores or erases a slot."),
+        get(own.metrics, "/metrics"),
+        get(own.models, "/models", "/v1/models"),
+        post(engine, tokens.tokenize, TokenizeBody, "/tokenize"),
+        post(engine, tokens.detokenize, DetokenizeBody, "/detokenize"),
+        post(engine, apply_template, TemplateBody, "/apply-template"),
+        post(engine, completion.complete, NativeCompletionBody, "/completion", "/completions"),
+        post(engine, text_completion.complete, TextCompletionBody, "/v1/completions"),
+        post(engine, own.openai_embeddings, EmbeddingsBody, "/v1/embeddings"),
+        post(engine, own.embeddings, EmbeddingsBody, "/embedding", "/embeddings"),
+        post(engine, openai.chat, ChatBody, "/chat/completions", "/v1/chat/completions"),
     ]
-    table = [Route(path, endpoint, methods=[method]) for names, endpoint, method in paths for path in names]
-    return Starlette(routes=table, exception_handlers=dict(HANDLERS), lifespan=lifespan)
+    described = document(table)
+
+    async def openapi(request: Request) -> Response:
+        """This document."""
+        return JSONResponse(described)
+
+    return [*table, get(openapi, "/openapi.json")]
 
 
-class _Routes:
-    """One short method for each route."""
+def apply_template(engine: Engine, body: TemplateBody) -> Response:
+    """The prompt that a chat is turned into."""
+    return JSONResponse({"prompt": render_chat(engine, body.messages, body.chat_template_kwargs)})
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+
+class _Own:
+    """Routes that need more than the engine and a body."""
+
+    def __init__(self, engine: Engine, options: ServerOptions) -> None:
+        self._engine, self._options = engine, options
         self._created = int(time.time())
+        self._metrics = Metrics(engine.scheduler)
+        self._slots = SlotActions(engine, options.slot_save_path)
 
     async def health(self, request: Request) -> Response:
+        """Whether the server is ready."""
         return JSONResponse({"status": "ok"})
 
     async def props(self, request: Request) -> Response:
-        return JSONResponse(status.props(self._engine))
+        """What the server and its model are like."""
+        return JSONResponse(status.props(self._engine, self._options))
+
+    async def change_props(self, request: Request) -> Response:
+        if not self._options.props:
+            raise ApiError(501, "properties cannot be changed; start the server with --props")
+        return JSONResponse({"success": True})
 
     async def slots(self, request: Request) -> Response:
+        """What each slot does; with ?fail_on_no_slot=1 a 503 where all are at work."""
+        if not self._options.slots:
+            raise ApiError(501, "this server was started with --no-slots; start it without")
+        busy = all(slot.sequence is not None for slot in self._engine.scheduler.slots)
+        if busy and request.query_params.get("fail_on_no_slot"):
+            raise ApiError(503, "all slots are at work; try again later")
         return JSONResponse(status.slots(self._engine))
 
+    async def slot_action(self, request: Request) -> Response:
+        return await self._slots.act(request, await read_body(request, SlotBody))
+
+    async def metrics(self, request: Request) -> Response:
+        """Counts and rates, for Prometheus."""
+        if not self._options.metrics:
+            raise ApiError(501, "metrics are off; start the server with --metrics")
+        return PlainTextResponse(self._metrics.scrape(), headers={"content-type": CONTENT_TYPE})
+
     async def models(self, request: Request) -> Response:
+        """The model, with its sizes."""
         return JSONResponse(status.models(self._engine, self._created))
 
-    async def tokenize(self, request: Request) -> Response:
-        body = await _read(request, TokenizeBody)
-        tokens = self._engine.tokenizer.encode(
-            body.content, add_special=body.add_special, parse_special=body.parse_special
-        )
-        if not body.with_pieces:
-            return JSONResponse({"tokens": tokens})
-        return JSONResponse({"tokens": [{"id": token, "piece": self._piece(token)} for token in tokens]})
+    def openai_embeddings(self, engine: Engine, body: EmbeddingsBody) -> Response:
+        """Embeddings in OpenAI's shape."""
+        return embeddings.embed(engine, self._options.pooling, body, openai=True)
 
-    async def detokenize(self, request: Request) -> Response:
-        body = await _read(request, DetokenizeBody)
-        check_tokens(self._engine, body.tokens)
-        return JSONResponse({"content": self._engine.tokenizer.decode(body.tokens)})
-
-    async def apply_template(self, request: Request) -> Response:
-        body = await _read(request, TemplateBody)
-        return JSONResponse({"prompt": render_chat(self._engine, body.messages, body.chat_template_kwargs)})
-
-    async def completion(self, request: Request) -> Response:
-        return completion.complete(self._engine, await _read(request, CompletionBody))
-
-    async def openai_completion(self, request: Request) -> Response:
-        return openai.complete(self._engine, await _read(request, CompletionBody))
-
-    async def chat(self, request: Request) -> Response:
-        return openai.chat(self._engine, await _read(request, ChatBody))
-
-    def _piece(self, token: int) -> str | list[int]:
-        """A token's text, or its bytes where they are no text by themselves, as llama-server does."""
-        piece = self._engine.tokenizer.token_bytes(token)
-        try:
-            return piece.decode()
-        except UnicodeDecodeError:
-            return list(piece)
-
-
-async def _read(request: Request, kind: type[B]) -> B:
-    """The body as `kind`; what does not fit is a 400. Reading stops where the body grows past any use."""
-    raw = b""
-    async for chunk in request.stream():
-        raw += chunk
-        if len(raw) > MAX_BODY_BYTES:
-            raise ApiError(413, f"the body is larger than {MAX_BODY_BYTES >> 20} MiB, more than any context holds")
-    try:
-        content = json.loads(raw)
-        json.dumps(content, ensure_ascii=False).encode()  # half a surrogate pair is valid JSON, but no text
-    except (ValueError, RecursionError) as error:
-        raise ApiError(400, f"the body is not valid JSON: {error}") from error
-    return kind.model_validate(content)
+    def embeddings(self, engine: Engine, body: EmbeddingsBody) -> Response:
+        """Embeddings in llama-server's shape."""
+        return embeddings.embed(engine, self._options.pooling, body, openai=False)

@@ -17,9 +17,11 @@ Handler = Callable[[Request, Exception], Awaitable[Response]]
 
 _TYPES = {
     400: "invalid_request_error",
+    401: "authentication_error",
     404: "not_found_error",
     405: "invalid_request_error",
     500: "server_error",
+    501: "not_supported_error",
     503: "unavailable_error",
 }
 

@@ -4,11 +4,12 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Protocol
 
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from pascal_engine.schedule.sequence import Delta, Event, Failed, Finished, GenerationRequest
+from pascal_engine.schedule.sequence import Delta, Embedded, Event, Failed, Finished, GenerationRequest, Progress
 from pascal_engine.schedule.worker import Worker
 from pascal_engine.server.errors import ApiError
 
@@ -37,6 +38,8 @@ class Generation:
             event = await self._events.get()
             if isinstance(event, Failed):
                 raise ApiError(500, event.message)
+            if isinstance(event, Progress | Embedded):
+                continue
             yield event
             if isinstance(event, Finished):
                 return
@@ -47,10 +50,17 @@ class Generation:
             self._loop.call_soon_threadsafe(self._events.put_nowait, event)
 
 
-class GenerationResponse(Response):
-    """A response that cancels its generation if the client disconnects first, even before the first token."""
+class Cancellable(Protocol):
+    """Something under way in the engine."""
 
-    def __init__(self, generation: Generation, produce: Callable[[Send], Awaitable[None]]) -> None:
+    def cancel(self) -> None:
+        """Frees its slots; harmless after the end."""
+
+
+class GenerationResponse(Response):
+    """A response that cancels what it is made of if the client disconnects first, even before the first token."""
+
+    def __init__(self, generation: Cancellable, produce: Callable[[Send], Awaitable[None]]) -> None:
         self.background = None
         self._generation = generation
         self._produce = produce

@@ -28,7 +28,7 @@ def chat(engine: Engine, body: ChatBody) -> Response:
 
 
 def _respond(engine: Engine, body: GenerationBody, tokens: list[int], shape: "_Shape") -> Response:
-    generation = Generation(engine.worker, body.request(tokens))
+    generation = Generation(engine.worker, body.request(engine, tokens))
     return stream(generation, shape.chunks, _DONE) if body.stream else whole(generation, shape.answer)
 
 

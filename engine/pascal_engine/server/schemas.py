@@ -5,60 +5,59 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from pascal_engine.schedule.sampling import SamplingParams
+from pascal_engine.engine import Engine
+from pascal_engine.sampling.constraint import Constraint
 from pascal_engine.schedule.sequence import GenerationRequest
-from pascal_engine.server.errors import not_supported
+from pascal_engine.server.errors import ApiError, not_supported
+from pascal_engine.server.sampling_fields import SamplingFields
 
-# Fields of llama-server and OpenAI that this engine does not implement, with the values that ask for nothing.
-_NEUTRAL: Mapping[str, tuple[object, ...]] = {
-    "n": (1,),
-    "best_of": (1,),
-    "n_probs": (0,),
-    "logprobs": (False, 0),
-    "top_logprobs": (0,),
-    "echo": (False,),
-    "suffix": ("",),
-    "tools": ([],),
-    "functions": ([],),
-    "tool_choice": ("none", "auto"),
-    "function_call": ("none", "auto"),
-    "parallel_tool_calls": (True, False),
-    "response_format": ({"type": "text"},),
-    "grammar": ("",),
-    "json_schema": (),
-    "logit_bias": ({}, []),
-    "frequency_penalty": (0,),
-    "presence_penalty": (0,),
-    "repeat_penalty": (1,),
-    "typical_p": (1,),
-    "mirostat": (0,),
-    "dry_multiplier": (0,),
-    "xtc_probability": (0,),
-    "dynatemp_range": (0,),
-    "id_slot": (-1,),
-    "samplers": (),
-    "lora": ([],),
-    "image_data": ([],),
-    "modalities": (["text"],),
-    "audio": (),
-    "return_progress": (False,),
-    "timings_per_token": (False,),
-    "reasoning_format": ("none", "auto"),
-    "reasoning_effort": ("none",),
-    "n_keep": (0,),
-    "n_cmpl": (1,),
-    "t_max_predict_ms": (0, -1),
-    "post_sampling_probs": (False,),
+REFUSED: Mapping[str, tuple[object, ...]] = {
+    "adaptive_target": (-1,),
     "add_generation_prompt": (True,),
+    "audio": (),
+    "backend_sampling": (False,),
+    "best_of": (1,),
+    "echo": (False,),
+    "function_call": ("none", "auto"),
+    "functions": ([],),
+    "grammar_lazy": (False,),
+    "grammar_triggers": ([],),
+    "image_data": ([],),
+    "logprobs": (False, 0),
+    "lora": ([],),
+    "mirostat": (0,),
+    "modalities": (["text"],),
+    "n": (1,),
+    "n_cmpl": (1,),
+    "n_indent": (0,),
+    "n_probs": (0,),
+    "parallel_tool_calls": (True, False),
+    "post_sampling_probs": (False,),
+    "preserved_tokens": ([],),
+    "reasoning_effort": ("none",),
+    "reasoning_format": ("none", "auto"),
+    "response_format": ({"type": "text"},),
+    "return_progress": (False,),
+    "suffix": ("",),
+    "timings_per_token": (False,),
+    "tool_choice": ("none", "auto"),
+    "tools": ([],),
+    "top_logprobs": (0,),
+    "verbose": (False,),
 }
+"""Fields of llama-server and OpenAI that a body without a field of that name refuses, and the values that ask for
+nothing: these are accepted."""
 
-Fraction = Annotated[float, Field(ge=0, le=1)]
+Limit = Annotated[int, Field(ge=-1, lt=2**31)]
+
+IGNORED: dict[str, Any] = {"x-ignored": True}
+"""Marks a field that changes nothing, whatever its value."""
 
 
 class Body(BaseModel):
     """A JSON object; a field set to null counts as absent."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod
@@ -66,8 +65,8 @@ class Body(BaseModel):
         if not isinstance(data, dict):
             raise ValueError("the body must be a JSON object")
         given = {key: value for key, value in data.items() if value is not None}
-        for key in sorted(given.keys() & _NEUTRAL.keys() - cls.model_fields.keys()):
-            if given.pop(key) not in _NEUTRAL[key]:
+        for key in sorted(given.keys() & REFUSED.keys() - cls.model_fields.keys()):
+            if given.pop(key) not in REFUSED[key]:
                 raise not_supported(f"'{key}'")
         return given
 
@@ -78,45 +77,89 @@ class StreamOptions(BaseModel):
     include_usage: bool = False
 
 
-class GenerationBody(Body):
-    """What the three generating routes have in common; defaults are llama-server's."""
+class GenerationBody(SamplingFields, Body):
+    """What all generating routes have in common; names and defaults are llama-server's."""
 
-    model: str | None = None
-    stream: bool = False
-    stream_options: StreamOptions = Field(default_factory=StreamOptions)
-    max_tokens: int | None = None
-    n_predict: int | None = None
-    temperature: Annotated[float, Field(ge=0, le=1e6)] = 0.8
-    top_k: int = 40
-    top_p: Fraction = 0.95
-    min_p: Fraction = 0.05
-    seed: int = -1
-    stop: str | list[str] = Field(default_factory=list)
-    ignore_eos: bool = False
-    return_tokens: bool = False
-    # These change nothing in what is generated.
-    cache_prompt: bool = True
-    user: str = ""
-    metadata: dict[str, Any] = Field(default_factory=dict)
-    store: bool = False
-    service_tier: str = ""
+    model: str | None = Field(None, description="Any name: there is one model.", json_schema_extra=IGNORED)
+    stream: bool = Field(False, description="The answer comes in parts, as server-sent events.")
+    stream_options: StreamOptions = Field(
+        default_factory=StreamOptions, description="`include_usage`: a last chunk tells the counts of tokens."
+    )
+    max_tokens: Limit | None = Field(None, description="The same as `n_predict`, which goes first.")
+    n_predict: Limit | None = Field(
+        None, description="The most tokens to generate; -1 for no limit but the context, 0 only computes the prompt."
+    )
+    stop: str | list[str] = Field(default_factory=list, description="Texts that end the answer and are not part of it.")
+    grammar: str = Field("", description="A grammar in GBNF that the answer follows.")
+    json_schema: dict[str, Any] | bool | None = Field(
+        None, description="A JSON schema that the answer follows; an empty object stands for any object."
+    )
+    t_max_predict_ms: Annotated[int, Field(ge=-1, lt=2**53)] = Field(
+        0, description="The answer ends after so many milliseconds of decoding; 0 or -1 is off."
+    )
+    id_slot: Annotated[int, Field(ge=-1)] = Field(
+        -1, description="The slot to use; the request waits while that one is at work. -1 is any."
+    )
+    cache_prompt: bool = Field(True, description="Computed state of an equal beginning may be used again.")
+    return_tokens: bool = Field(False, description="The answer holds its token ids in `tokens`.")
+    user: str = Field("", description="Changes nothing.", json_schema_extra=IGNORED)
+    metadata: dict[str, Any] = Field(default_factory=dict, description="Changes nothing.", json_schema_extra=IGNORED)
+    store: bool = Field(False, description="Nothing is ever stored.", json_schema_extra=IGNORED)
+    service_tier: str = Field("", description="Changes nothing.", json_schema_extra=IGNORED)
+    n_keep: int = Field(0, description="Contexts are never shifted.", json_schema_extra=IGNORED)
+    n_discard: int = Field(0, description="Contexts are never shifted.", json_schema_extra=IGNORED)
+    n_cache_reuse: int = Field(0, description="Only equal beginnings are reused.", json_schema_extra=IGNORED)
+    mirostat_tau: float = Field(5.0, description="Of `mirostat`, which is refused.", json_schema_extra=IGNORED)
+    mirostat_eta: float = Field(0.1, description="Of `mirostat`, which is refused.", json_schema_extra=IGNORED)
+    adaptive_decay: float = Field(0.9, description="Of `adaptive_target`, which is refused.", json_schema_extra=IGNORED)
 
-    @property
-    def limit(self) -> int | None:
+    @model_validator(mode="after")
+    def _one_form(self) -> Self:
+        if self.grammar and self.json_schema is not None:
+            raise ValueError("both 'grammar' and 'json_schema' are given; leave one of them out")
+        return self
+
+    def limit(self, engine: Engine) -> int | None:
         """The most tokens to generate, None for no limit but the context."""
-        given = [value for value in (self.max_tokens, self.n_predict) if value is not None]
-        return min((value for value in given if value >= 0), default=None)
+        given = next((value for value in (self.n_predict, self.max_tokens) if value is not None), None)
+        if given is None:
+            return engine.defaults.max_tokens
+        return None if given < 0 else given
 
-    def request(self, tokens: list[int]) -> GenerationRequest:
-        """The request for a prompt of `tokens`."""
-        stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
-        seed = None if self.seed < 0 else self.seed
-        sampling = SamplingParams(self.temperature, self.top_k, self.top_p, self.min_p, seed)
-        return GenerationRequest(tuple(tokens), self.limit, sampling, stop, self.ignore_eos, reuse=self.cache_prompt)
+    def stop_words(self) -> tuple[str, ...]:
+        return tuple(word for word in ([self.stop] if isinstance(self.stop, str) else self.stop) if word)
+
+    def constraint(self, engine: Engine) -> Constraint | None:
+        """What `grammar` or `json_schema` holds the answer to. Raises `ConstraintError`."""
+        if self.grammar:
+            return engine.constraints.from_gbnf(self.grammar)
+        if self.json_schema is not None:
+            return engine.constraints.from_json_schema(
+                {"type": "object"} if self.json_schema == {} else self.json_schema
+            )
+        return None
+
+    def request(self, engine: Engine, tokens: list[int]) -> GenerationRequest:
+        """The request for a prompt of `tokens`. Raises a 400 for what does not exist, `ConstraintError` for a bad
+        grammar."""
+        n_slots = len(engine.scheduler.slots)
+        if self.id_slot >= n_slots:
+            raise ApiError(400, f"there is no slot {self.id_slot}; slots run from 0 to {n_slots - 1}")
+        return GenerationRequest(
+            tuple(tokens),
+            self.limit(engine),
+            self.sampling(engine),
+            self.stop_words(),
+            self.ignore_eos,
+            reuse=self.cache_prompt,
+            constraint=self.constraint(engine),
+            slot=self.id_slot if self.id_slot >= 0 else None,
+            time_limit_ms=self.t_max_predict_ms if self.t_max_predict_ms > 0 else None,
+        )
 
 
 class CompletionBody(GenerationBody):
-    """/completion and /v1/completions: the prompt is text or token ids."""
+    """/v1/completions."""
 
     prompt: str | list[int]
 
@@ -164,17 +207,6 @@ class ChatBody(GenerationBody):
         if self.max_completion_tokens is not None:
             self.max_tokens = self.max_completion_tokens
         return self
-
-
-class TokenizeBody(Body):
-    content: str
-    add_special: bool = False
-    parse_special: bool = True
-    with_pieces: bool = False
-
-
-class DetokenizeBody(Body):
-    tokens: list[int]
 
 
 class TemplateBody(Body):

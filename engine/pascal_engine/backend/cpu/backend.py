@@ -151,6 +151,9 @@ class CpuBackend(Matrices):
     def last_valid(self, x: F32, batch: Batch) -> F32:
         return x[self._packed(batch).offsets[1:] - 1]
 
+    def all_valid(self, x: F32, batch: Batch) -> F32:
+        return x
+
     def to_numpy(self, x: F32) -> F32:
         return x
 

@@ -121,5 +121,8 @@ class ReferenceBackend:
     def last_valid(self, x: F32, batch: Batch) -> F32:
         return np.take_along_axis(x, batch.ends[:, None, None] - 1, axis=1)
 
+    def all_valid(self, x: F32, batch: Batch) -> F32:
+        return x[batch.valid][:, None]
+
     def to_numpy(self, x: F32) -> F32:
         return x

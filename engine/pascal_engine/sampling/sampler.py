@@ -1,23 +1,12 @@
 """From logits to the next token."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
+from pascal_engine.sampling.params import SamplingParams
+
 F32 = npt.NDArray[np.float32]
 F64 = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class SamplingParams:
-    """Temperature 0 is greedy; top_k 0, top_p 1 and min_p 0 switch these filters off; no seed means a random one."""
-
-    temperature: float = 0.8
-    top_k: int = 40
-    top_p: float = 0.95
-    min_p: float = 0.05
-    seed: int | None = None
 
 
 class Sampler:

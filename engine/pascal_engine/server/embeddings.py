@@ -1,0 +1,112 @@
+"""/v1/embeddings as OpenAI shapes it, /embedding as llama-server does."""
+
+import base64
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field, model_validator
+from starlette.responses import Response
+
+from pascal_engine.engine import Engine
+from pascal_engine.schedule.pooling import Pooling
+from pascal_engine.schedule.sequence import Embedded, Finished, GenerationRequest
+from pascal_engine.server.errors import ApiError, not_supported
+from pascal_engine.server.generations import Generations, Indexed
+from pascal_engine.server.prompts import prompt_tokens
+from pascal_engine.server.respond import whole
+from pascal_engine.server.schemas import Body
+
+MOST_INPUTS = 2048
+
+F32 = npt.NDArray[np.float32]
+Prompt = str | list[int]
+
+
+class EmbeddingsBody(Body):
+    """One input or a list of them, each a text or token ids; `content` is llama-server's other name for `input`."""
+
+    input: Prompt | list[Prompt] | None = None
+    content: Prompt | list[Prompt] | None = None
+    model: str | None = None
+    encoding_format: Literal["float", "base64"] = "float"
+    embd_normalize: int = 2
+    dimensions: int | None = None
+    # These change nothing in what is computed.
+    user: str = ""
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.dimensions is not None:
+            raise not_supported("'dimensions'")
+        if (self.input is None) == (self.content is None):
+            raise ValueError("give either 'input' or 'content'")
+        if not 0 < len(self.inputs) <= MOST_INPUTS:
+            raise ValueError(f"'input' must hold one text at least, and {MOST_INPUTS} at most")
+        return self
+
+    @property
+    def inputs(self) -> list[Prompt]:
+        """The inputs, one or several."""
+        given = self.content if self.input is None else self.input
+        assert given is not None
+        if isinstance(given, str):
+            return [given]
+        several = [part for part in given if isinstance(part, str | list)]
+        return several if several or not given else [[part for part in given if isinstance(part, int)]]
+
+
+def embed(engine: Engine, pooling: Pooling | None, body: EmbeddingsBody, *, openai: bool) -> Response:
+    """Computes all inputs and answers in one piece; without `pooling` the server was not started for it."""
+    if pooling is None:
+        message = "This server does not support embeddings. Start it with `--embeddings`"
+        raise ApiError(501, message, "not_supported_error")
+    prompts = [prompt_tokens(engine, text) for text in body.inputs]
+    requests = [GenerationRequest(tuple(tokens), reuse=False, pooling=pooling) for tokens in prompts]
+    shape = _Shape(engine, body)
+    return whole(Generations(engine, requests), shape.openai if openai and body.content is None else shape.native)
+
+
+class _Shape:
+    """The JSON objects of one answer."""
+
+    def __init__(self, engine: Engine, body: EmbeddingsBody) -> None:
+        self._body = body
+        self._model = body.model or engine.info.name
+
+    def openai(self, events: list[Indexed]) -> dict[str, object]:
+        n_tokens = sum(event.usage.prompt_total for _, event in events if isinstance(event, Finished))
+        return {
+            "object": "list",
+            "model": self._model,
+            "data": [
+                {"object": "embedding", "index": index, **self._encoded(values)}
+                for index, values in enumerate(self._embeddings(events))
+            ],
+            "usage": {"prompt_tokens": n_tokens, "total_tokens": n_tokens},
+        }
+
+    def native(self, events: list[Indexed]) -> list[dict[str, object]]:
+        embeddings = enumerate(self._embeddings(events))
+        return [{"index": index, "embedding": [values.tolist()]} for index, values in embeddings]
+
+    def _embeddings(self, events: list[Indexed]) -> list[F32]:
+        found = {index: event.values for index, event in events if isinstance(event, Embedded)}
+        return [normalized(found[index], self._body.embd_normalize) for index in sorted(found)]
+
+    def _encoded(self, values: F32) -> dict[str, object]:
+        if self._body.encoding_format == "float":
+            return {"embedding": values.tolist()}
+        raw = values.astype("<f4").tobytes()
+        return {"embedding": base64.b64encode(raw).decode(), "encoding_format": "base64"}
+
+
+def normalized(values: F32, kind: int) -> F32:
+    """By llama-server's numbers: -1 as it is, 0 to the range of int16, 1, 2 and above by the norm of that order."""
+    if kind < 0:
+        return values
+    wide = values.astype(np.float64)
+    size = np.abs(wide).max() / 32760 if kind == 0 else np.linalg.norm(wide, kind)
+    scaled: F32 = (wide / size if size > 0 else wide).astype(np.float32)
+    return scaled
