@@ -1,17 +1,21 @@
 """The model's chat template: messages to the prompt it was trained on."""
 
-import json
+import copy
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import NoReturn
+from functools import cached_property
+from typing import Any
 
 from jinja2 import TemplateError as JinjaError
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from pascal_engine.tokenizer.capabilities import Capabilities
+from pascal_engine.tokenizer.sandbox import Sandbox
 
 _CHATML = (
     "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' }}"
     "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
 )
+# A text that no message holds, to find the end of a message by; transformers uses one in the same way.
+_MARK = "CONTINUE-HERE-5d0f1c "
 
 
 class TemplateError(Exception):
@@ -19,45 +23,82 @@ class TemplateError(Exception):
 
 
 class ChatTemplate:
-    """A Jinja template from the model file, run in a sandbox since the file is foreign code."""
+    """A Jinja template from the model file or from whoever runs the engine, kept within bounds since it is foreign
+    code. What it makes equals what transformers' `apply_chat_template` makes of the same arguments."""
 
     def __init__(self, source: str | None, bos_text: str = "", eos_text: str = "") -> None:
         self.source = source or _CHATML
         self._tokens = {"bos_token": bos_text, "eos_token": eos_text}
-        environment = ImmutableSandboxedEnvironment(
-            trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
-        )
-        environment.filters["tojson"] = _to_json
-        environment.globals["raise_exception"] = _refuse
-        environment.globals["strftime_now"] = _strftime_now
+        self._sandbox = Sandbox()
         try:
-            self._template = environment.from_string(self.source)
-        except JinjaError as error:
+            self._template = self._sandbox.from_string(self.source)
+        except (JinjaError, RecursionError) as error:
             raise TemplateError(f"the model's chat template is damaged: {error}") from error
+
+    @cached_property
+    def capabilities(self) -> Capabilities:
+        """What shapes of messages the template can take."""
+        return Capabilities.probe(self._try, self.source)
 
     def render(
         self,
         messages: Sequence[Mapping[str, object]],
         *,
+        tools: Sequence[Mapping[str, object]] | None = None,
         add_generation_prompt: bool = True,
+        continue_final_message: bool = False,
         variables: Mapping[str, object] | None = None,
     ) -> str:
-        """The prompt for `messages`; `variables` are handed to the template as they are."""
-        names = {**self._tokens, **(variables or {}), "messages": messages}
+        """The prompt for `messages`; `variables` are handed to the template as they are. With `continue_final_message`
+        it ends where the last message's content ends, instead of with the end of a turn."""
+        if continue_final_message:
+            messages = _marked(messages)
+        names = {
+            **self._tokens,
+            "documents": None,
+            **(variables or {}),
+            "messages": messages,
+            "tools": tools,
+            "add_generation_prompt": add_generation_prompt and not continue_final_message,
+        }
         try:
-            return self._template.render(names, add_generation_prompt=add_generation_prompt)
-        except (JinjaError, TypeError, ValueError, KeyError, AttributeError, ArithmeticError) as error:
+            text = self._sandbox.render(self._template, names)
+        except (JinjaError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
             # Templates take the shape of messages for granted; what does not fit fails in any of these ways.
-            raise TemplateError(f"the model's chat template refuses these messages: {error}") from error
+            raise TemplateError(f"the model's chat template refuses these messages: {_one_line(error)}") from error
+        except (RecursionError, MemoryError) as error:
+            raise TemplateError("the model's chat template asks for too much memory; use another template") from error
+        return _up_to_mark(text) if continue_final_message else text
+
+    def _try(self, messages: Sequence[Mapping[str, Any]]) -> str | None:
+        try:
+            return self.render(messages)
+        except TemplateError:
+            return None
 
 
-def _to_json(value: object, ensure_ascii: bool = False, indent: int | None = None) -> str:
-    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent)
+def _marked(messages: Sequence[Mapping[str, object]]) -> list[Mapping[str, object]]:
+    """The messages, with a mark behind the last one's text."""
+    last: dict[str, Any] = copy.deepcopy(dict(messages[-1]))
+    content = last.get("content")
+    if isinstance(content, str):
+        last["content"] = content + _MARK
+        return [*messages[:-1], last]
+    part = next((part for part in reversed(content or []) if "text" in part), None)
+    if part is None:
+        raise TemplateError("the last message has no text to continue; give it some 'content'")
+    part["text"] += _MARK
+    return [*messages[:-1], last]
 
 
-def _refuse(message: str) -> NoReturn:
-    raise JinjaError(message)
+def _up_to_mark(text: str) -> str:
+    end = text.rfind(_MARK.strip())
+    if end < 0:
+        raise TemplateError("the model's chat template does not show the last message, so it cannot be continued")
+    # A template that trims the message took the mark's space away, and would have taken that of the message itself.
+    trimmed = text[end : end + len(_MARK)] != _MARK
+    return text[:end].rstrip() if trimmed else text[:end]
 
 
-def _strftime_now(pattern: str) -> str:
-    return datetime.now().strftime(pattern)
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,183 @@
+"""The body of /v1/chat/completions and of /apply-template."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from pascal_engine.server.chat.messages import Message
+from pascal_engine.server.errors import from_validation, not_supported
+from pascal_engine.server.schemas import Body, GenerationBody
+
+MOST_LOGPROBS = 20
+
+
+class Function(BaseModel):
+    """A function that the model may call; `parameters` is the JSON schema of its arguments."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    name: Annotated[str, Field(min_length=1, max_length=256)]
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+
+    @property
+    def schema_of_arguments(self) -> dict[str, Any]:
+        if self.parameters is None:
+            return {"type": "object", "properties": {}, "additionalProperties": False}
+        return {"type": "object", **self.parameters}
+
+
+class Tool(BaseModel):
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    type: Literal["function"] = "function"
+    function: Function
+
+
+def _checked_tool(tool: dict[str, Any]) -> dict[str, Any]:
+    """The tool as it was given: templates show its keys in that order."""
+    try:
+        Tool.model_validate(tool)
+    except ValidationError as error:
+        raise ValueError(f"one of the 'tools' is wrong: {from_validation(error)}") from error
+    return tool
+
+
+class JsonSchemaFormat(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    name: str = ""
+    description: str | None = None
+    schema_: Annotated[Any, Field(alias="schema")] = Field(default_factory=dict)
+    strict: bool | None = None
+
+
+class ResponseFormat(BaseModel):
+    """OpenAI's `response_format`; `schema` beside the type is llama-server's way to give one."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: JsonSchemaFormat | None = None
+    schema_: Annotated[Any, Field(alias="schema")] = None
+
+    @model_validator(mode="after")
+    def _has_schema(self) -> Self:
+        if self.type == "json_schema" and self.json_schema is None and self.schema_ is None:
+            raise ValueError("a response_format of type 'json_schema' must have 'json_schema' with a 'schema'")
+        return self
+
+    @property
+    def wanted(self) -> object:
+        """The schema that the answer must follow, None for any text."""
+        if self.type == "text":
+            return None
+        if self.json_schema is not None:
+            return self.json_schema.schema_
+        return {"type": "object"} if self.schema_ is None else self.schema_
+
+
+@dataclass(frozen=True)
+class ToolChoice:
+    """Whether functions may or must be called; `name` is set where only that one may."""
+
+    mode: Literal["none", "auto", "required"]
+    name: str | None = None
+
+
+class PromptBody(Body):
+    """What makes the prompt of a chat."""
+
+    messages: Annotated[list[Message], Field(min_length=1)]
+    tools: list[Annotated[dict[str, Any], AfterValidator(_checked_tool)]] = Field(default_factory=list)
+    tool_choice: str | dict[str, Any] = "auto"
+    chat_template_kwargs: dict[str, Any] = Field(default_factory=dict)
+    reasoning_effort: str | None = None
+    add_generation_prompt: bool = True
+    continue_final_message: bool | None = None
+
+    @model_validator(mode="after")
+    def _check_prompt(self) -> Self:
+        names = [function.name for function in self.functions]
+        if len(set(names)) < len(names):
+            raise ValueError("two of the 'tools' have the same name; give each its own")
+        if self.choice.mode == "required" and not names:
+            raise ValueError("'tool_choice' asks for a call, but there are no 'tools'; give at least one")
+        if self.choice.name is not None and self.choice.name not in names:
+            raise ValueError(f"'tool_choice' names '{self.choice.name}', which is not among the 'tools'")
+        if self.continue_final_message and self.messages[-1].role != "assistant":
+            raise ValueError("'continue_final_message' needs a last message of the assistant")
+        if self.continues and self.messages[-1].tool_calls:
+            raise ValueError("a last message of the assistant with tool calls cannot be continued; add their results")
+        if not isinstance(self.template_variables.get("enable_thinking", True), bool):
+            raise ValueError("'enable_thinking' in 'chat_template_kwargs' must be true or false")
+        return self
+
+    @property
+    def functions(self) -> list[Function]:
+        return [Tool.model_validate(tool).function for tool in self.tools]
+
+    @property
+    def choice(self) -> ToolChoice:
+        match self.tool_choice:
+            case "none" | "auto" | "required" as mode:
+                return ToolChoice(mode)
+            case {"type": "function", "function": {"name": str(name)}}:
+                return ToolChoice("required", name)
+            case {"type": str(kind)} if kind != "function":
+                raise not_supported(f"'tool_choice' of type '{kind}'")
+        raise ValueError("'tool_choice' must be 'none', 'auto', 'required' or name one of the tools")
+
+    @property
+    def continues(self) -> bool:
+        """Whether the answer goes on with the last message, instead of being a new one."""
+        if self.continue_final_message is not None:
+            return self.continue_final_message
+        return self.add_generation_prompt and len(self.messages) > 1 and self.messages[-1].role == "assistant"
+
+    @property
+    def template_variables(self) -> dict[str, Any]:
+        """What the template is given beside messages and tools."""
+        effort: dict[str, Any] = {}
+        if self.reasoning_effort == "none":
+            effort = {"enable_thinking": False}
+        elif self.reasoning_effort is not None:
+            effort = {"reasoning_effort": self.reasoning_effort}
+        return effort | self.chat_template_kwargs
+
+
+class TemplateBody(PromptBody):
+    """/apply-template."""
+
+    model: str | None = None
+
+
+class ChatBody(GenerationBody, PromptBody):
+    """/v1/chat/completions."""
+
+    n: Annotated[int, Field(ge=1)] = 1
+    max_completion_tokens: int | None = None
+    parallel_tool_calls: bool = True
+    response_format: ResponseFormat | None = None
+    reasoning_format: Literal["none", "auto", "deepseek"] = "auto"
+    logprobs: bool = False
+    top_logprobs: Annotated[int, Field(ge=0, le=MOST_LOGPROBS)] | None = None
+    # These change nothing in what is generated.
+    prompt_cache_key: str = ""
+    safety_identifier: str = ""
+
+    @model_validator(mode="after")
+    def _check_chat(self) -> Self:
+        if self.max_completion_tokens is not None:
+            self.max_tokens = self.max_completion_tokens
+        if self.top_logprobs is not None and not self.logprobs:
+            raise ValueError("'top_logprobs' needs 'logprobs' to be true")
+        if self.schema_wanted is not None and self.functions and self.choice.mode == "required":
+            raise ValueError("'response_format' cannot hold where 'tool_choice' demands a call; leave one of them out")
+        return self
+
+    @property
+    def schema_wanted(self) -> object:
+        """The JSON schema that the answer must follow, None for any text."""
+        return None if self.response_format is None else self.response_format.wanted
