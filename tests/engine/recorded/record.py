@@ -39,7 +39,7 @@ def answer(response: httpx.Response) -> dict[str, Any]:
         return found | {"events": events(response.text)}
     if kind == "application/json":
         return found | {"body": response.json()}
-    return found | {"text": response.text}
+    return found | {"lines": response.text.splitlines()}
 
 
 def events(text: str) -> list[list[Any]]:
