@@ -10,8 +10,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from pascal_engine.engine import Engine
-from pascal_engine.server import embeddings, openai, text_completion
+from pascal_engine.server import chat, embeddings, text_completion
 from pascal_engine.server.auth import RequireKey
+from pascal_engine.server.chat.schema import ChatBody, TemplateBody
 from pascal_engine.server.embeddings import EmbeddingsBody
 from pascal_engine.server.errors import HANDLERS, ApiError
 from pascal_engine.server.native import completion, status, tokens
@@ -20,9 +21,7 @@ from pascal_engine.server.native.schemas import DetokenizeBody, NativeCompletion
 from pascal_engine.server.native.slots import SlotActions
 from pascal_engine.server.openapi import document
 from pascal_engine.server.options import ServerOptions
-from pascal_engine.server.prompts import render_chat
 from pascal_engine.server.routes import Route, get, post, read_body
-from pascal_engine.server.schemas import ChatBody, TemplateBody
 from pascal_engine.server.text_completion import TextCompletionBody
 
 _DEFAULTS = ServerOptions()
@@ -55,12 +54,12 @@ def routes(engine: Engine, options: ServerOptions) -> list[Route]:
         get(own.models, "/models", "/v1/models"),
         post(engine, tokens.tokenize, TokenizeBody, "/tokenize"),
         post(engine, tokens.detokenize, DetokenizeBody, "/detokenize"),
-        post(engine, apply_template, TemplateBody, "/apply-template"),
+        post(engine, chat.apply_template, TemplateBody, "/apply-template"),
         post(engine, completion.complete, NativeCompletionBody, "/completion", "/completions"),
         post(engine, text_completion.complete, TextCompletionBody, "/v1/completions"),
         post(engine, own.openai_embeddings, EmbeddingsBody, "/v1/embeddings"),
         post(engine, own.embeddings, EmbeddingsBody, "/embedding", "/embeddings"),
-        post(engine, openai.chat, ChatBody, "/chat/completions", "/v1/chat/completions"),
+        post(engine, chat.respond, ChatBody, "/chat/completions", "/v1/chat/completions"),
     ]
     described = document(table)
 
@@ -69,11 +68,6 @@ def routes(engine: Engine, options: ServerOptions) -> list[Route]:
         return JSONResponse(described)
 
     return [*table, get(openapi, "/openapi.json")]
-
-
-def apply_template(engine: Engine, body: TemplateBody) -> Response:
-    """The prompt that a chat is turned into."""
-    return JSONResponse({"prompt": render_chat(engine, body.messages, body.chat_template_kwargs)})
 
 
 class _Own:

@@ -2,12 +2,11 @@
 
 import asyncio
 import contextlib
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Protocol
 
 from starlette.responses import Response
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from pascal_engine.schedule.sequence import Delta, Embedded, Event, Failed, Finished, GenerationRequest, Progress
 from pascal_engine.schedule.worker import Worker
@@ -77,50 +76,6 @@ class GenerationResponse(Response):
             for task in (producer, watcher):
                 task.cancel()
             await asyncio.gather(producer, watcher, return_exceptions=True)
-
-
-def whole(generation: Generation, build: Callable[[list[Delta], Finished], dict[str, object]]) -> Response:
-    """The answer in one piece, once it is complete."""
-
-    async def produce(send: Send) -> None:
-        deltas: list[Delta] = []
-        try:
-            async for event in generation.events():
-                if isinstance(event, Finished):
-                    await _send_json(send, 200, build(deltas, event))
-                else:
-                    deltas.append(event)
-        except ApiError as error:
-            await _send_json(send, error.status, error.body)
-
-    return GenerationResponse(generation, produce)
-
-
-def stream(generation: Generation, chunks: Callable[[Delta | Finished], list[dict[str, object]]], end: str) -> Response:
-    """The answer as server-sent events, `chunks` of each event in turn; `end` is sent last as it is."""
-
-    async def produce(send: Send) -> None:
-        headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        try:
-            async for event in generation.events():
-                for chunk in chunks(event):
-                    await send(_body(f"data: {json.dumps(chunk, ensure_ascii=False)}\n\n", more=True))
-        except ApiError as error:
-            await send(_body(f"data: {json.dumps(error.body)}\n\n", more=True))
-        await send(_body(end, more=False))
-
-    return GenerationResponse(generation, produce)
-
-
-async def _send_json(send: Send, status: int, content: dict[str, object]) -> None:
-    headers = [(b"content-type", b"application/json")]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send(_body(json.dumps(content, ensure_ascii=False), more=False))
-
-
-def _body(text: str, *, more: bool) -> Message:
-    return {"type": "http.response.body", "body": text.encode("utf-8", "replace"), "more_body": more}
 
 
 async def _disconnected(receive: Receive) -> None:

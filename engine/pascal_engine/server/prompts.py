@@ -1,10 +1,9 @@
 """From what a client sends to the token ids of a prompt."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from pascal_engine.engine import Engine
 from pascal_engine.server.errors import ApiError
-from pascal_engine.server.schemas import Message
 
 
 def prompt_tokens(engine: Engine, prompt: str | Sequence[str | int]) -> list[int]:
@@ -47,10 +46,3 @@ def check_tokens(engine: Engine, tokens: list[int]) -> None:
     unknown = next((token for token in tokens if not 0 <= token < n_vocab), None)
     if unknown is not None:
         raise ApiError(400, f"token id {unknown} is not in the vocabulary; ids run from 0 to {n_vocab - 1}")
-
-
-def render_chat(engine: Engine, messages: list[Message], variables: Mapping[str, object]) -> str:
-    """The prompt text of a chat. A last message of the assistant is a beginning that the answer continues."""
-    turns = [message.model_dump() for message in messages]
-    prefill = turns.pop()["content"] if len(turns) > 1 and turns[-1]["role"] == "assistant" else ""
-    return engine.template.render(turns, variables={**engine.defaults.template_variables, **variables}) + prefill

@@ -4,11 +4,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from jinja2.sandbox import SecurityError
+from jinja2.exceptions import SecurityError
 
 MOST_AT_ONCE = 32 << 20
 """Characters or list items that one operation may make."""
-_MOST_BITS = 1024
+_MOST_NUMBER = 1 << 1024
+_MOST_POWER = 64
 _PART = 32
 
 _PRINTING = frozenset(("string", "pprint", "xmlattr", "format", "join", "urlencode"))
@@ -26,9 +27,7 @@ def check_operation(operator: str, left: object, right: object) -> None:
         _check(sum(sizes))
     elif operator == "*" and sizes:
         _check(sizes[0] * max(numbers, default=1))
-    elif operator == "**" and numbers and max(numbers) > 64:
-        raise SecurityError("it computes with numbers that are too large; use another template")
-    elif any(number.bit_length() > _MOST_BITS for number in numbers):
+    elif max(numbers, default=0) > (_MOST_POWER if operator == "**" else _MOST_NUMBER):
         raise SecurityError("it computes with numbers that are too large; use another template")
 
 
@@ -68,7 +67,9 @@ def _check_format(text: str, values: Sequence[object]) -> int:
     wide = _WIDE_FORMAT.search(text) or any(isinstance(value, int) and abs(value) > 2**63 for value in values)
     if wide:
         raise SecurityError("it formats text too wide; use another template")
-    return text.count("%") + text.count("{") * max((len(value) for value in values if isinstance(value, str)), default=1)
+    return text.count("%") + text.count("{") * max(
+        (len(value) for value in values if isinstance(value, str)), default=1
+    )
 
 
 def _number(values: Sequence[Any], default: int) -> int:

@@ -15,12 +15,13 @@ from typing import Any, NoReturn
 import jinja2
 from jinja2 import nodes
 from jinja2.compiler import CodeGenerator, Frame
+from jinja2.exceptions import SecurityError
 from jinja2.ext import Extension
 from jinja2.parser import Parser
 from jinja2.runtime import Context
-from jinja2.sandbox import ImmutableSandboxedEnvironment, SecurityError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from pascal_engine.tokenizer.growth import check_call, check_operation, check_nesting
+from pascal_engine.tokenizer.growth import check_call, check_nesting, check_operation
 
 MOST_STEPS = 3_000_000
 """Bodies of loops, branches and macros that one rendering may run through."""
@@ -64,7 +65,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
             finalize=_printable,
         )
         self.code_generator_class = _BoundedCode
-        self.concat = _concat  # type: ignore[method-assign,assignment]
+        self.concat = _concat  # type: ignore[method-assign]
         self.filters = {name: self._bounded(name, function) for name, function in self.filters.items()}
         self.filters["tojson"] = _to_json
         del self.globals["lipsum"]

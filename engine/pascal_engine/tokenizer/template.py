@@ -17,6 +17,8 @@ _CHATML = (
 # A text that no message holds, to find the end of a message by; transformers uses one in the same way.
 _MARK = "CONTINUE-HERE-5d0f1c "
 
+_REASONING = ("reasoning_content", "thinking", "reasoning")
+
 
 class TemplateError(Exception):
     """The template cannot be compiled, or refuses the messages; the text is the template's own complaint."""
@@ -51,6 +53,7 @@ class ChatTemplate:
     ) -> str:
         """The prompt for `messages`; `variables` are handed to the template as they are. With `continue_final_message`
         it ends where the last message's content ends, instead of with the end of a turn."""
+        messages = [_with_reasoning(message) for message in messages]
         if continue_final_message:
             messages = _marked(messages)
         names = {
@@ -75,6 +78,12 @@ class ChatTemplate:
             return self.render(messages)
         except TemplateError:
             return None
+
+
+def _with_reasoning(message: Mapping[str, object]) -> Mapping[str, object]:
+    """The message with its thought under each of the names that templates know."""
+    thought = next((message[name] for name in _REASONING if message.get(name) is not None), None)
+    return message if thought is None else {"thinking": thought, **message, "reasoning_content": thought}
 
 
 def _marked(messages: Sequence[Mapping[str, object]]) -> list[Mapping[str, object]]:

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
 from pascal_engine.engine import Engine
 from pascal_engine.schedule.sequence import Delta, Usage
@@ -20,20 +20,26 @@ from pascal_engine.server.chat.events import (
     ToolCallStart,
 )
 from pascal_engine.server.chat.logprobs import LogprobsShape
+from pascal_engine.server.chat.prompt import render_chat
 from pascal_engine.server.chat.run import ChatRun, start_choices
-from pascal_engine.server.chat.schema import MOST_LOGPROBS, ChatBody
-from pascal_engine.server.generation import stream, whole
+from pascal_engine.server.chat.schema import MOST_LOGPROBS, ChatBody, TemplateBody
+from pascal_engine.server.respond import frame, stream, whole
 from pascal_engine.server.timings import openai_usage, timings
 
 _DONE = "data: [DONE]\n\n"
 
 
+async def apply_template(engine: Engine, body: TemplateBody) -> Response:
+    """The prompt that a chat is turned into."""
+    return JSONResponse({"prompt": await asyncio.to_thread(render_chat, engine, body)})
+
+
 async def respond(engine: Engine, body: ChatBody) -> Response:
-    """Starts the answers and gives them in one piece or as a stream."""
+    """The next message of a chat, in OpenAI's form."""
     choices = Choices(await start_choices(engine, body))
     shape = _Shape(engine, body)
     if body.stream:
-        return stream(choices, shape.chunks, _DONE)
+        return stream(choices, lambda event: map(frame, shape.chunks(event)), end=_DONE)
     return whole(choices, shape.answer)
 
 

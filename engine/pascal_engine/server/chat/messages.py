@@ -50,7 +50,8 @@ class Message(BaseModel):
     def _check_shape(cls, data: object) -> object:
         if not isinstance(data, Mapping):
             raise ValueError("a message must be an object with 'role' and 'content'")
-        for part in data.get("content") if isinstance(data.get("content"), list) else ():
+        content = data.get("content")
+        for part in content if isinstance(content, list) else ():
             _check_part(part)
         if data.get("function_call") is not None:
             raise not_supported("'function_call' in a message, which 'tool_calls' replaced,")
@@ -87,7 +88,7 @@ def parsed_arguments(arguments: object) -> object:
 
 def _check_part(part: object) -> None:
     if not isinstance(part, Mapping) or not isinstance(part.get("type"), str):
-        raise ValueError("a part of a message's content must be an object with 'type', such as {\"type\": \"text\"}")
+        raise ValueError('a part of a message\'s content must be an object with \'type\', such as {"type": "text"}')
     if part["type"] != "text":
         raise not_supported(f"message content of type '{part['type']}' (this engine reads text only)")
     if not isinstance(part.get("text"), str):

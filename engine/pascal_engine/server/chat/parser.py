@@ -88,7 +88,8 @@ class ContentReader:
         self._xml = dialect.tools == "xml"
         self._scanner = TextScanner((OPEN_CALL, "<function=") if self._xml else (OPEN_CALL,), hold_space=True)
         self._call: CallReader | None = None
-        self._skip_space = False
+        self._space_before = ""
+        self._skip_space = self._shown = False
         self.n_calls = 0
 
     def add(self, text: str) -> list[ChatPart]:
@@ -101,7 +102,8 @@ class ContentReader:
                 parts += self._text(shown if trigger is None else shown.rstrip())
                 if trigger is None:
                     break
-                self._call = self._open(shown[len(shown.rstrip()) :] + trigger)
+                self._space_before = shown[len(shown.rstrip()) :]
+                self._call = self._open(self._space_before + trigger)
                 text = self._scanner.rest()
             else:
                 parts += self._call.add(text)
@@ -127,7 +129,9 @@ class ContentReader:
         return rest
 
     def _text(self, text: str) -> list[ChatPart]:
-        if self._skip_space:
-            text = text.lstrip()
-            self._skip_space = not text
+        """Content; that behind a call stands as far from that before it as the call did."""
+        if self._skip_space and (text := text.lstrip()):
+            self._skip_space = False
+            text = (self._space_before if self._shown else "") + text
+        self._shown = self._shown or bool(text)
         return [ContentText(text)] if text else []

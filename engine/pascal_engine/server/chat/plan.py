@@ -1,7 +1,7 @@
 """From the body of a chat to what the engine is asked to do."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 
 from pascal_engine.engine import Engine
@@ -9,7 +9,7 @@ from pascal_engine.schedule.sequence import GenerationRequest
 from pascal_engine.server.chat.dialect import Dialect, Thinking
 from pascal_engine.server.chat.grammar import constraint_for
 from pascal_engine.server.chat.prompt import render_chat
-from pascal_engine.server.chat.schema import MOST_LOGPROBS, ChatBody, Function
+from pascal_engine.server.chat.schema import ChatBody, Function
 from pascal_engine.server.errors import ApiError, not_supported
 from pascal_engine.server.prompts import prompt_tokens
 
@@ -26,27 +26,24 @@ class ChatPlan:
     @classmethod
     def make(cls, engine: Engine, body: ChatBody) -> "ChatPlan":
         """Renders, tokenises and compiles: slow work, which belongs off the event loop."""
-        dialect = Dialect.of(engine.template.source)
-        functions = _callable_functions(body, dialect)
         if body.n > len(engine.scheduler.slots):
             most = len(engine.scheduler.slots)
             raise ApiError(400, f"'n' is {body.n}, but this engine has {most} slots; ask for at most {most} choices")
-        text = render_chat(engine.template, body)
+        dialect = Dialect.of(engine.template.source)
+        functions = _callable_functions(body, dialect)
+        if body.grammar and (functions or body.schema_wanted is not None):
+            raise ApiError(400, "'grammar' cannot hold beside 'tools' or 'response_format'; leave one of them out")
+        text = render_chat(engine, body)
         thinking = dialect.thinking_after(body.messages[-1].text if body.continues else text)
-        tokens = prompt_tokens(engine, text)
-        request = body.request(tokens)
+        request = body.request(engine, prompt_tokens(engine, text))
         constraint = constraint_for(engine.constraints, body, dialect, thinking, functions)
-        if constraint is not None and request.constraint is not None:
-            raise ApiError(400, "a grammar cannot hold beside 'tools' or 'response_format'; leave one of them out")
-        marks = message_ends(tokens, engine.tokenizer.end_of_generation)
+        marks = message_ends(request.tokens, engine.tokenizer.end_of_generation)
         request = replace(request, marks=marks, constraint=constraint or request.constraint)
-        if body.logprobs:
-            wanted = MOST_LOGPROBS if body.top_logprobs is None else body.top_logprobs
-            request = replace(request, sampling=replace(request.sampling, n_probs=max(wanted, 1)))
-        return cls(request, dialect, "no" if body.reasoning_format == "none" else thinking, functions)
+        shown = body.reasoning_format or engine.defaults.reasoning_format
+        return cls(request, dialect, "no" if shown == "none" else thinking, functions)
 
 
-def message_ends(tokens: list[int], end_of_turn: Iterable[int]) -> tuple[int, ...]:
+def message_ends(tokens: Sequence[int], end_of_turn: Container[int]) -> tuple[int, ...]:
     """Where in a prompt state is worth keeping: after the first message, which other chats may share, and after the
     last two, where the next turn, or another try at this one, leaves the prompt."""
     ends = [position + 1 for position, token in enumerate(tokens) if token in end_of_turn]

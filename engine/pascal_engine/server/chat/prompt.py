@@ -2,22 +2,22 @@
 
 from typing import Any
 
+from pascal_engine.engine import Engine
 from pascal_engine.server.chat.messages import Message, parsed_arguments
 from pascal_engine.server.chat.schema import PromptBody
-from pascal_engine.tokenizer import ChatTemplate
 from pascal_engine.tokenizer.capabilities import Capabilities
 
 
-def render_chat(template: ChatTemplate, body: PromptBody) -> str:
+def render_chat(engine: Engine, body: PromptBody) -> str:
     """The prompt's text. Raises `TemplateError` where the template refuses the messages."""
-    capabilities = template.capabilities
+    capabilities = engine.template.capabilities
     messages = [_for_template(message, capabilities) for message in body.messages]
-    return template.render(
+    return engine.template.render(
         messages,
         tools=body.tools or None,
         add_generation_prompt=body.add_generation_prompt and not body.continues,
         continue_final_message=body.continues,
-        variables=body.template_variables,
+        variables={**engine.defaults.template_variables, **body.template_variables},
     )
 
 

@@ -1,13 +1,16 @@
 """The body of /v1/chat/completions and of /apply-template."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from pascal_engine.engine import Engine
+from pascal_engine.sampling.constraint import Constraint
+from pascal_engine.sampling.params import SamplingParams
 from pascal_engine.server.chat.messages import Message
 from pascal_engine.server.errors import from_validation, not_supported
-from pascal_engine.server.schemas import Body, GenerationBody
+from pascal_engine.server.schemas import IGNORED, Body, GenerationBody, Limit
 
 MOST_LOGPROBS = 20
 
@@ -89,13 +92,26 @@ class ToolChoice:
 class PromptBody(Body):
     """What makes the prompt of a chat."""
 
-    messages: Annotated[list[Message], Field(min_length=1)]
-    tools: list[Annotated[dict[str, Any], AfterValidator(_checked_tool)]] = Field(default_factory=list)
-    tool_choice: str | dict[str, Any] = "auto"
-    chat_template_kwargs: dict[str, Any] = Field(default_factory=dict)
-    reasoning_effort: str | None = None
-    add_generation_prompt: bool = True
-    continue_final_message: bool | None = None
+    messages: Annotated[list[Message], Field(min_length=1)] = Field(
+        description="The chat so far: messages of `system`, `developer`, `user`, `assistant` and `tool`, content as"
+        " text or as parts of text. The answer goes on with a last one of the assistant."
+    )
+    tools: list[Annotated[dict[str, Any], AfterValidator(_checked_tool)]] = Field(
+        default_factory=list, description="Functions that the model may call, in OpenAI's form."
+    )
+    tool_choice: str | dict[str, Any] = Field(
+        "auto", description="`none`, `auto`, `required`, or an object that names the one function to call."
+    )
+    chat_template_kwargs: dict[str, Any] = Field(
+        default_factory=dict, description="Variables of the model's chat template, such as `enable_thinking`."
+    )
+    reasoning_effort: str | None = Field(
+        None, description="`none` sets `enable_thinking` to false; anything else is handed to the template."
+    )
+    add_generation_prompt: bool = Field(True, description="The prompt ends with the beginning of an answer.")
+    continue_final_message: bool | None = Field(
+        None, description="Whether the answer goes on with the last message; if not given, it does with an assistant's."
+    )
 
     @model_validator(mode="after")
     def _check_prompt(self) -> Self:
@@ -156,16 +172,21 @@ class TemplateBody(PromptBody):
 class ChatBody(GenerationBody, PromptBody):
     """/v1/chat/completions."""
 
-    n: Annotated[int, Field(ge=1)] = 1
-    max_completion_tokens: int | None = None
-    parallel_tool_calls: bool = True
-    response_format: ResponseFormat | None = None
-    reasoning_format: Literal["none", "auto", "deepseek"] = "auto"
-    logprobs: bool = False
-    top_logprobs: Annotated[int, Field(ge=0, le=MOST_LOGPROBS)] | None = None
-    # These change nothing in what is generated.
-    prompt_cache_key: str = ""
-    safety_identifier: str = ""
+    n: Annotated[int, Field(ge=1)] = Field(1, description="Answers to give; at most as many as there are slots.")
+    max_completion_tokens: Limit | None = Field(None, description="The same as `max_tokens`.")
+    parallel_tool_calls: bool = Field(True, description="Whether one answer may call several functions.")
+    response_format: ResponseFormat | None = Field(
+        None, description="`text`, `json_object`, or `json_schema` with the schema that the answer follows."
+    )
+    reasoning_format: Literal["none", "auto", "deepseek"] | None = Field(
+        None, description="`none` leaves thoughts in the content; else they come as `reasoning_content`."
+    )
+    logprobs: bool = Field(False, description="Each token comes with the logarithm of its probability.")
+    top_logprobs: Annotated[int, Field(ge=0, le=MOST_LOGPROBS)] | None = Field(
+        None, description="With `logprobs`, how many of the likeliest tokens are told as well (default: 20)."
+    )
+    prompt_cache_key: str = Field("", description="Changes nothing.", json_schema_extra=IGNORED)
+    safety_identifier: str = Field("", description="Changes nothing.", json_schema_extra=IGNORED)
 
     @model_validator(mode="after")
     def _check_chat(self) -> Self:
@@ -180,4 +201,14 @@ class ChatBody(GenerationBody, PromptBody):
     @property
     def schema_wanted(self) -> object:
         """The JSON schema that the answer must follow, None for any text."""
-        return None if self.response_format is None else self.response_format.wanted
+        if self.response_format is not None:
+            return self.response_format.wanted
+        return {"type": "object"} if self.json_schema == {} else self.json_schema
+
+    def constraint(self, engine: Engine) -> Constraint | None:
+        # A schema holds behind the thought, which needs the prompt.
+        return engine.constraints.from_gbnf(self.grammar) if self.grammar else None
+
+    def sampling(self, engine: Engine) -> SamplingParams:
+        most = MOST_LOGPROBS if self.top_logprobs is None else self.top_logprobs
+        return replace(super().sampling(engine), n_probs=max(most, 1) if self.logprobs else 0)
