@@ -17,6 +17,7 @@ from pascal_engine.engine import Engine
 from pascal_engine.schedule.sequence import Sequence
 from pascal_engine.server import create_app
 from tests.engine.harness import DATA, Logits, Post, open_tiny
+from tests.engine.speaking import chatty
 from tests.engine.synthetic import Q, SyntheticWriter
 
 if forced := os.environ.get("PASCAL_ENGINE_INSTRUCTIONS"):
@@ -61,6 +62,15 @@ def logits_seen(monkeypatch: pytest.MonkeyPatch) -> Logits:
 def served(data: Path) -> Iterator[Engine]:
     """An engine of three slots whose thread runs."""
     engine = open_tiny(data / "qwen35-tiny.gguf", parallel=3, ctx=128)
+    engine.worker.start()
+    yield engine
+    engine.worker.stop()
+
+
+@pytest.fixture(scope="session")
+def large(data: Path) -> Iterator[Engine]:
+    """An engine of three slots with room for tools, whose template knows tools and thoughts; its thread runs."""
+    engine = chatty(open_tiny(data / "qwen35-tiny.gguf", parallel=3, ctx=768))
     engine.worker.start()
     yield engine
     engine.worker.stop()

@@ -10,7 +10,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from pascal_engine.engine import Engine
+<<<<<<< HEAD
 from pascal_engine.server import chat, embeddings, text_completion
+=======
+from pascal_engine.server import embeddings, openai, text_completion
+from pascal_engine.server.anthropic.errors import in_anthropic_shape
+from pascal_engine.server.anthropic.routes import count_message, create_message
+from pascal_engine.server.anthropic.schema import CountTokensBody, MessagesBody
+>>>>>>> api-others
 from pascal_engine.server.auth import RequireKey
 from pascal_engine.server.chat.schema import ChatBody, TemplateBody
 from pascal_engine.server.embeddings import EmbeddingsBody
@@ -21,6 +28,12 @@ from pascal_engine.server.native.schemas import DetokenizeBody, NativeCompletion
 from pascal_engine.server.native.slots import SlotActions
 from pascal_engine.server.openapi import document
 from pascal_engine.server.options import ServerOptions
+<<<<<<< HEAD
+=======
+from pascal_engine.server.prompts import render_chat
+from pascal_engine.server.responses.routes import count_input, create_response
+from pascal_engine.server.responses.schema import InputTokensBody, ResponsesBody
+>>>>>>> api-others
 from pascal_engine.server.routes import Route, get, post, read_body
 from pascal_engine.server.text_completion import TextCompletionBody
 
@@ -57,6 +70,10 @@ def routes(engine: Engine, options: ServerOptions) -> list[Route]:
         post(engine, chat.apply_template, TemplateBody, "/apply-template"),
         post(engine, completion.complete, NativeCompletionBody, "/completion", "/completions"),
         post(engine, text_completion.complete, TextCompletionBody, "/v1/completions"),
+        in_anthropic_shape(post(engine, own.create_message, MessagesBody, "/v1/messages")),
+        in_anthropic_shape(post(engine, own.count_message, CountTokensBody, "/v1/messages/count_tokens")),
+        post(engine, own.create_response, ResponsesBody, "/responses", "/v1/responses"),
+        post(engine, own.count_input, InputTokensBody, "/responses/input_tokens", "/v1/responses/input_tokens"),
         post(engine, own.openai_embeddings, EmbeddingsBody, "/v1/embeddings"),
         post(engine, own.embeddings, EmbeddingsBody, "/embedding", "/embeddings"),
         post(engine, chat.respond, ChatBody, "/chat/completions", "/v1/chat/completions"),
@@ -113,6 +130,22 @@ class _Own:
     async def models(self, request: Request) -> Response:
         """The model, with its sizes."""
         return JSONResponse(status.models(self._engine, self._created))
+
+    async def create_message(self, engine: Engine, body: MessagesBody) -> Response:
+        """Answers a chat in Anthropic's shape."""
+        return await create_message(engine, body, hygiene=self._options.prefix_hygiene != "off")
+
+    async def count_message(self, engine: Engine, body: CountTokensBody) -> Response:
+        """Counts the tokens of the prompt that /v1/messages would make."""
+        return await count_message(engine, body, hygiene=self._options.prefix_hygiene != "off")
+
+    async def create_response(self, engine: Engine, body: ResponsesBody) -> Response:
+        """Answers a chat in the shape of OpenAI's responses."""
+        return await create_response(engine, body, hygiene=self._options.prefix_hygiene == "all")
+
+    async def count_input(self, engine: Engine, body: InputTokensBody) -> Response:
+        """Counts the tokens of the prompt that /v1/responses would make."""
+        return await count_input(engine, body, hygiene=self._options.prefix_hygiene == "all")
 
     def openai_embeddings(self, engine: Engine, body: EmbeddingsBody) -> Response:
         """Embeddings in OpenAI's shape."""

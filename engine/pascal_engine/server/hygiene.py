@@ -5,7 +5,11 @@ two requests of one chat begin alike any more, so that every prefix cache is of 
 """
 
 import re
+from collections.abc import Iterator
 from typing import Literal, get_args
+
+from pascal_engine.server.chat.messages import Message, TextPart
+from pascal_engine.server.chat.schema import ChatBody
 
 PrefixHygiene = Literal["anthropic", "all", "off"]
 """Where header lines are dropped: on the Anthropic routes, on every route that takes messages, or nowhere."""
@@ -34,3 +38,26 @@ def without_volatile_headers(text: str) -> str:
     """`text` without the known volatile header lines that it begins with; everything behind them is kept as it is."""
     found = _HEADERS.match(text)
     return text[found.end() :] if found else text
+
+
+def cleaned(body: ChatBody) -> ChatBody:
+    """`body` without such lines at the start of its system prompts, or of the parts they are made of."""
+    return body.model_copy(update={"messages": list(_cleaned(body.messages))})
+
+
+def _cleaned(messages: list[Message]) -> Iterator[Message]:
+    for message in messages:
+        content = message.content
+        if message.role not in ("system", "developer") or content is None:
+            yield message
+        elif isinstance(content, str):
+            yield message.model_copy(update={"content": without_volatile_headers(content)})
+        else:
+            yield message.model_copy(update={"content": list(_cleaned_parts(content))})
+
+
+def _cleaned_parts(parts: list[TextPart]) -> Iterator[TextPart]:
+    for part in parts:
+        text = without_volatile_headers(part.text)
+        if text:
+            yield part.model_copy(update={"text": text})

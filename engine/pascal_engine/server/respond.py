@@ -30,16 +30,19 @@ def frame(content: object, event: str | None = None) -> str:
 
 
 def whole(
-    source: Source[E], build: Callable[[list[E]], Content], of_error: Callable[[ApiError], Content] = lambda e: e.body
+    source: Source[E],
+    build: Callable[[list[E]], Content],
+    of_error: Callable[[ApiError], Content] = lambda error: error.body,
+    status_of: Callable[[ApiError], int] = lambda error: error.status,
 ) -> Response:
-    """The answer that `build` makes of all events, or of an error its status and what `of_error` makes of it."""
+    """The answer that `build` makes of all events, or the one that the last two make of an error."""
 
     async def produce(send: Send) -> None:
         try:
             content, status = build([event async for event in source.events()]), 200
         except Exception as error:
             failure = translate(error)
-            content, status = of_error(failure), failure.status
+            content, status = of_error(failure), status_of(failure)
         await _start(send, status, b"application/json")
         await _body(send, json.dumps(content, ensure_ascii=False), more=False)
 

@@ -62,7 +62,7 @@ def llama_server(binary: str, model: Path, kind: str, folder: str) -> Iterator[h
     """A server of `SLOTS` slots of `CONTEXT` tokens, started as `FLAGS` says for `kind`."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    common = ["-m", model.name, "--port", str(port), "-np", str(SLOTS), "-c", str(SLOTS * CONTEXT), "-t", "2"]
+    common = ["-m", model.name, "--port", str(port), "-np", str(SLOTS), "-c", str(SLOTS * CONTEXT), "-t", "1"]
     flags = [flag.format(folder=folder) for flag in FLAGS[kind]]
     # In the model's folder, so that the answers name no path of this machine.
     with (

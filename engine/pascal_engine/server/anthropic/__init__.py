@@ -1,0 +1,1 @@
+"""The Anthropic Messages API: translated to a chat, and the chat's events back."""
