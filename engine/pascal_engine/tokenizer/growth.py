@@ -27,13 +27,7 @@ def check_operation(operator: str, left: object, right: object) -> None:
         _check(sum(sizes))
     elif operator == "*" and sizes:
         _check(sizes[0] * max(numbers, default=1))
-<<<<<<< HEAD
     elif max(numbers, default=0) > (_MOST_POWER if operator == "**" else _MOST_NUMBER):
-=======
-    elif (operator == "**" and numbers and max(numbers) > 64) or any(
-        number.bit_length() > _MOST_BITS for number in numbers
-    ):
->>>>>>> api-others
         raise SecurityError("it computes with numbers that are too large; use another template")
 
 

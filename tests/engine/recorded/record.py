@@ -96,7 +96,8 @@ def trimmed(value: Any) -> Any:  # noqa: ANN401
         case dict():
             return {key: trimmed(item) for key, item in value.items()}
         case list():
-            return [trimmed(item) for item in (value if len(value) <= 64 else value[:8])]
+            floats = len(value) > 64 and all(isinstance(item, float) for item in value)  # an embedding
+            return [trimmed(item) for item in (value[:8] if floats else value)]
         case float():
             return float(f"{value:.4g}")
         case str() if len(value) > _TEXT:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 HI = [{"role": "user", "content": "Say hello."}]
+CAPITAL = [{"role": "user", "content": "What is the capital of France?"}]
 FOX = "The quick brown fox"
 GREEDY = {"temperature": 0, "ignore_eos": True}
 STREAM = {"stream": True}
@@ -26,8 +27,8 @@ CALLED = [
     {"role": "assistant", "content": None, "tool_calls": [CALL]},
     {"role": "tool", "tool_call_id": "call1", "content": "sunny"},
 ]
-# So many calls that the small model makes one more: llama-server's grammar lets a text stand before a required call.
-EAGER = [*CALLED, *CALLED, *CALLED, CALLED[0]]
+# So many calls that the small model makes one more: llama-server lets a text stand before a call that is required.
+EAGER = [*(CALLED[:2] * 3), CALLED[0]]
 # One value fits, so that the answer is the same whatever the model.
 SCHEMA = {
     "type": "object",
@@ -38,7 +39,7 @@ SCHEMA = {
 # The thinking template opens the thought, so the model only ends it.
 THOUGHT = 'root ::= "Hm.</think>Yes"'
 # Each of the two models says one of them.
-STOPS = ["ello", "def"]
+STOPS = ["Paris", "def"]
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 CLAUDE = {"model": "any", "max_tokens": 6, "temperature": 0}
 CLAUDE_TOOLS = [{"name": "get_weather", "description": "The weather.", "input_schema": FUNCTION["parameters"]}]
@@ -50,13 +51,13 @@ CLAUDE_CALLED = [
     },
     {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "call1", "content": "sunny"}]},
 ]
-CLAUDE_EAGER = [*CLAUDE_CALLED, *CLAUDE_CALLED, *CLAUDE_CALLED, CALLED[0]]
+CLAUDE_EAGER = [*(CLAUDE_CALLED[:2] * 3), CALLED[0]]
 RESPONSE_CALLED = [
     CALLED[0],
     {"type": "function_call", "call_id": "call1", "name": "get_weather", "arguments": '{"city":"Rome"}'},
     {"type": "function_call_output", "call_id": "call1", "output": "sunny"},
 ]
-RESPONSE_EAGER = [*RESPONSE_CALLED, *RESPONSE_CALLED, *RESPONSE_CALLED, CALLED[0]]
+RESPONSE_EAGER = [*(RESPONSE_CALLED[:2] * 3), CALLED[0]]
 RESPONSE_TOOLS = [{"type": "function", **FUNCTION}]
 SAMPLING = {
     "temperature": 0.5,
@@ -390,10 +391,10 @@ MESSAGES = (
     _claude("system", system="Be brief."),
     _claude("system-blocks", system=[{"type": "text", "text": "Be brief."}]),
     _claude("blocks", [{"role": "user", "content": [{"type": "text", "text": "Hello"}]}]),
-    _claude("stop", max_tokens=40, stop_sequences=STOPS),
-    _claude("stop-stream", max_tokens=40, stop_sequences=STOPS, **STREAM),
-    _claude("end", max_tokens=80),
-    _claude("end-stream", max_tokens=80, **STREAM),
+    _claude("stop", CAPITAL, max_tokens=40, stop_sequences=STOPS),
+    _claude("stop-stream", CAPITAL, max_tokens=40, stop_sequences=STOPS, **STREAM),
+    _claude("end", CAPITAL, max_tokens=80),
+    _claude("end-stream", CAPITAL, max_tokens=80, **STREAM),
     _claude("tools-any", CLAUDE_EAGER, tools=CLAUDE_TOOLS, tool_choice={"type": "any"}, max_tokens=120),
     _claude(
         "tools-any-stream", CLAUDE_EAGER, tools=CLAUDE_TOOLS, tool_choice={"type": "any"}, max_tokens=120, **STREAM
@@ -423,7 +424,7 @@ MESSAGES = (
     Exchange(
         "messages-no-max-tokens",
         "/v1/messages",
-        {"model": "any", "messages": HI, "temperature": 0},
+        {"model": "any", "messages": CAPITAL, "temperature": 0},
     ),
     Exchange("messages-none", "/v1/messages", {"model": "any", "max_tokens": 5}),
     Exchange("messages-count", "/v1/messages/count_tokens", {"model": "any", "messages": HI}),
