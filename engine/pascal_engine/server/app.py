@@ -10,30 +10,23 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from pascal_engine.engine import Engine
-<<<<<<< HEAD
 from pascal_engine.server import chat, embeddings, text_completion
-=======
-from pascal_engine.server import embeddings, openai, text_completion
 from pascal_engine.server.anthropic.errors import in_anthropic_shape
 from pascal_engine.server.anthropic.routes import count_message, create_message
 from pascal_engine.server.anthropic.schema import CountTokensBody, MessagesBody
->>>>>>> api-others
 from pascal_engine.server.auth import RequireKey
 from pascal_engine.server.chat.schema import ChatBody, TemplateBody
 from pascal_engine.server.embeddings import EmbeddingsBody
 from pascal_engine.server.errors import HANDLERS, ApiError
+from pascal_engine.server.hygiene import cleaned
 from pascal_engine.server.native import completion, status, tokens
 from pascal_engine.server.native.metrics import CONTENT_TYPE, Metrics
 from pascal_engine.server.native.schemas import DetokenizeBody, NativeCompletionBody, SlotBody, TokenizeBody
 from pascal_engine.server.native.slots import SlotActions
 from pascal_engine.server.openapi import document
 from pascal_engine.server.options import ServerOptions
-<<<<<<< HEAD
-=======
-from pascal_engine.server.prompts import render_chat
 from pascal_engine.server.responses.routes import count_input, create_response
 from pascal_engine.server.responses.schema import InputTokensBody, ResponsesBody
->>>>>>> api-others
 from pascal_engine.server.routes import Route, get, post, read_body
 from pascal_engine.server.text_completion import TextCompletionBody
 
@@ -76,7 +69,7 @@ def routes(engine: Engine, options: ServerOptions) -> list[Route]:
         post(engine, own.count_input, InputTokensBody, "/responses/input_tokens", "/v1/responses/input_tokens"),
         post(engine, own.openai_embeddings, EmbeddingsBody, "/v1/embeddings"),
         post(engine, own.embeddings, EmbeddingsBody, "/embedding", "/embeddings"),
-        post(engine, chat.respond, ChatBody, "/chat/completions", "/v1/chat/completions"),
+        post(engine, own.chat, ChatBody, "/chat/completions", "/v1/chat/completions"),
     ]
     described = document(table)
 
@@ -130,6 +123,10 @@ class _Own:
     async def models(self, request: Request) -> Response:
         """The model, with its sizes."""
         return JSONResponse(status.models(self._engine, self._created))
+
+    async def chat(self, engine: Engine, body: ChatBody) -> Response:
+        """Answers a chat in OpenAI's shape."""
+        return await chat.respond(engine, cleaned(body) if self._options.prefix_hygiene == "all" else body)
 
     async def create_message(self, engine: Engine, body: MessagesBody) -> Response:
         """Answers a chat in Anthropic's shape."""

@@ -10,5 +10,5 @@ from pascal_engine.server.prompts import prompt_tokens
 
 async def count_tokens(engine: Engine, chat: ChatBody) -> int:
     """Renders and tokenises off the event loop; what makes no prompt is a 400."""
-    tokens = await asyncio.to_thread(lambda: prompt_tokens(engine, render_chat(engine.template, chat)))
+    tokens = await asyncio.to_thread(lambda: prompt_tokens(engine, render_chat(engine, chat)))
     return len(tokens)

@@ -35,12 +35,7 @@ class ChatPlan:
             raise ApiError(400, "'grammar' cannot hold beside 'tools' or 'response_format'; leave one of them out")
         text = render_chat(engine, body)
         thinking = dialect.thinking_after(body.messages[-1].text if body.continues else text)
-<<<<<<< HEAD
         request = body.request(engine, prompt_tokens(engine, text))
-=======
-        tokens = prompt_tokens(engine, text)
-        request = body.request(engine, tokens)
->>>>>>> api-others
         constraint = constraint_for(engine.constraints, body, dialect, thinking, functions)
         marks = message_ends(request.tokens, engine.tokenizer.end_of_generation)
         request = replace(request, marks=marks, constraint=constraint or request.constraint)
