@@ -113,25 +113,21 @@ class SamplingFields(BaseModel):
             raise ValueError(f"'{unknown[0]}' in 'samplers' is none of this engine's samplers: {', '.join(names)}")
         return [names[name] for name in given]
 
-    def over(self, defaults: SamplingParams) -> SamplingParams:
-        """`defaults` with what is given here, but for `logit_bias` and `ignore_eos`."""
+    def sampling(self, engine: Engine) -> SamplingParams:
+        """What the request asks for, on top of the server's defaults. Raises a 400 for tokens that do not exist."""
         given = {name: value for name in _SIMPLE if (value := getattr(self, name)) is not None}
         for name in ("samplers", "dry_sequence_breakers"):
             if name in given:
                 given[name] = tuple(given[name])
-        if self.top_k is not None:
-            given["top_k"] = max(self.top_k, 0)
         if self.seed is not None:
             given["seed"] = None if self.seed in (-1, RANDOM_SEED) else self.seed
-        return replace(defaults, **given)
-
-    def sampling(self, engine: Engine) -> SamplingParams:
-        """What the request asks for, on top of the server's defaults. Raises a 400 for tokens that do not exist."""
+        given["top_k"] = max(given.get("top_k", engine.defaults.sampling.top_k), 0)
         biases = () if self.logit_bias is None else parse_logit_bias(self.logit_bias, engine.tokenizer)
         bans = engine.tokenizer.end_of_generation if self.ignore_eos else frozenset[int]()
-        banned = tuple((token, float("-inf")) for token in sorted(bans))
         kept = tuple((token, bias) for token, bias in biases if token not in bans)
-        return replace(self.over(engine.defaults.sampling), logit_bias=kept + banned)
+        return replace(
+            engine.defaults.sampling, **given, logit_bias=kept + tuple((token, float("-inf")) for token in sorted(bans))
+        )
 
 
 _PARAMS = {field.name for field in fields(SamplingParams)} - {"seed", "logit_bias"}
