@@ -26,6 +26,13 @@ class QueueFullError(Exception):
     """Too many requests wait for a slot already."""
 
 
+class NoSuchSlotError(Exception):
+    """A request names a slot that the engine does not have."""
+
+    def __init__(self, slot: int, n_slots: int) -> None:
+        super().__init__(f"there is no slot {slot}; slots run from 0 to {n_slots - 1}")
+
+
 class SlotBusyError(Exception):
     """A slot at work cannot be saved, restored or erased."""
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -10,8 +11,10 @@ import httpx
 
 from pascal_engine.backend.protocol import KvKind
 from pascal_engine.engine import BackendName, Engine, EngineOptions
+from pascal_engine.gguf import ModelFile
 from pascal_engine.sampling.params import SamplingParams
 from pascal_engine.schedule.sequence import Delta, Event, Failed, Finished, GenerationRequest
+from pascal_engine.tokenizer import Tokenizer
 
 DATA = Path(__file__).parents[1] / "data" / "engine"
 BACKENDS: tuple[BackendName, ...] = ("reference", "cpu")
@@ -51,6 +54,12 @@ def open_tiny(
 ) -> Engine:
     """An engine of `parallel` slots of `ctx` tokens."""
     return Engine.open(path, EngineOptions(parallel * ctx, parallel, kv, kv, backend=backend))
+
+
+@cache
+def tiny_tokenizer() -> Tokenizer:
+    """512 tokens, among them all bytes; 507 and 509 end an answer."""
+    return Tokenizer.from_file(ModelFile(DATA / "qwen35-tiny.gguf"))
 
 
 def submit(engine: Engine, request: GenerationRequest) -> Inbox:

@@ -13,9 +13,10 @@ from pascal_engine.memory import KvPool, PrefixCache, RecurrentPool, StatePools
 from pascal_engine.memory.checkpoints import Arrays
 from pascal_engine.memory.prefix_cache import _Node
 from pascal_engine.schedule.scheduler import Scheduler
-from tests.engine.harness import DATA, open_tiny
+from tests.engine.harness import tiny_tokenizer
 
 VOCABULARY = 256
+"""Tokens that it uses; they are the first of the tokenizer's."""
 _PRIME = 65521
 _DELTA_NET = DeltaNetParams(n_key_heads=1, n_value_heads=1, head_dim=2, conv_kernel=4, key_head=(0,))
 
@@ -42,7 +43,7 @@ class ScriptedModel:
         decode = batch.tokens.shape[1] == 1
         if not decode:
             self.chunks += batch.lengths.tolist()
-        logits = np.zeros((len(batch.rows), VOCABULARY), np.float32)
+        logits = np.zeros((len(batch.rows), tiny_tokenizer().n_vocab), np.float32)
         for index, row in enumerate(batch.rows):
             valid = batch.valid[index]
             tokens, positions = batch.tokens[index][valid], batch.positions[index][valid]
@@ -81,13 +82,8 @@ class ScriptedModel:
 def scheduler_of(model: ScriptedModel, slots: int, cache_bytes: int, n_ctx: int = 1024) -> Scheduler:
     """A scheduler around the scripted model, its clock at rest."""
     pools = StatePools(model.backend, model.params, slots, n_ctx)
-    tokenizer = _tokenizer()
+    tokenizer = tiny_tokenizer()
     return Scheduler(model, pools, tokenizer, lambda: 0.0, cache_bytes=cache_bytes)  # type: ignore[arg-type]
-
-
-@cache
-def _tokenizer():  # noqa: ANN202
-    return open_tiny(DATA / "qwen35-tiny.gguf", parallel=1).tokenizer
 
 
 @cache

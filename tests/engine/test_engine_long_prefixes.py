@@ -7,7 +7,7 @@ import pytest
 
 from pascal_engine.backend.batch import BLOCK
 from pascal_engine.engine import Engine
-from pascal_engine.sampling.sampler import Sampler
+from pascal_engine.sampling.sampler import Choice, Sampler
 from pascal_engine.schedule.sequence import Finished, GenerationRequest
 from pascal_engine.synth import Experts, Shape, write_model
 from tests.engine.harness import GREEDY, Inbox, Logits, open_tiny, run
@@ -77,7 +77,7 @@ def test_second_turn_of_a_long_chat(path: Path, logits_seen: Logits, monkeypatch
     answer = "There are many questions that a short answer cannot settle: 1, 2, 3, 10 or 2048."
     script = iter(engine.tokenizer.encode(f"{answer}<|im_end|>", parse_special=True))
     with monkeypatch.context() as patch:
-        patch.setattr(Sampler, "sample", lambda self, logits: next(script))
+        patch.setattr(Sampler, "sample", lambda self, logits: Choice(next(script), None))
         (first,) = run(engine, GenerationRequest(chat(engine, question)))
     assert first.text == answer
     assert prefilled(first) >= LONG

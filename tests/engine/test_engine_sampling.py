@@ -10,14 +10,15 @@ from hypothesis import strategies as st
 from pascal_engine.sampling.params import SamplingParams
 from pascal_engine.sampling.sampler import Sampler
 from pascal_engine.schedule.stop import StopMatcher
+from tests.engine.harness import tiny_tokenizer
 
 LOGITS = np.array([0.0, 3.0, 2.0, 2.5, -5.0, 3.0], np.float32)
 OPEN = SamplingParams(temperature=1, top_k=0, top_p=1, min_p=0, seed=7)
 
 
 def drawn(params: SamplingParams, n: int = 400) -> list[int]:
-    sampler = Sampler(params)
-    return [sampler.sample(LOGITS) for _ in range(n)]
+    sampler = Sampler(params, tiny_tokenizer(), 4096, [0])
+    return [sampler.sample(LOGITS).token for _ in range(n)]
 
 
 def test_greedy_takes_the_first_of_the_best() -> None:

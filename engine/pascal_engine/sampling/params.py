@@ -1,9 +1,37 @@
 """How tokens are chosen: the fields of a request."""
 
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
 
 SAMPLERS = ("penalties", "dry", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "xtc", "temperature")
 """The links of the chain in llama-server's order."""
+
+_ALIASES = {name.replace("_", between): name for name in SAMPLERS for between in ("-", "")}
+_ALIASES |= {"nucleus": "top_p", "temp": "temperature", "typ": "typ_p"}
+_LETTERS = {"d": "dry", "k": "top_k", "y": "typ_p", "p": "top_p", "s": "top_n_sigma", "m": "min_p", "t": "temperature"}
+_LETTERS |= {"x": "xtc", "e": "penalties"}
+
+
+class SamplingError(ValueError):
+    """Fields of sampling that cannot be used: the message is one sentence that says why."""
+
+
+def chain_of(names: str | Iterable[str]) -> tuple[str, ...]:
+    """The chain that `names` describe: names of samplers in llama-server's spellings, or one letter for each.
+
+    Raises `SamplingError` for what this engine does not have.
+    """
+    if isinstance(names, str):
+        chain = {letter: _LETTERS.get(letter) for letter in names}
+    else:
+        chain = {name: _ALIASES.get(name.lower(), name.lower()) for name in names}
+    if len(chain) > len(SAMPLERS):
+        raise SamplingError("'samplers' names some sampler twice")
+    for name, known in chain.items():
+        if known not in SAMPLERS:
+            raise SamplingError(f"the sampler '{name}' is not known to this engine; known are {', '.join(SAMPLERS)}")
+    return tuple(known for name in names if (known := chain[name]) is not None)
 
 
 @dataclass(frozen=True)
@@ -40,6 +68,23 @@ class SamplingParams:
     logit_bias: tuple[tuple[int, float], ...] = ()
     n_probs: int = 0
     post_sampling_probs: bool = False
+
+    def __post_init__(self) -> None:
+        """Raises `SamplingError` where a field is out of its range."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, float) and not math.isfinite(value):
+                raise SamplingError(f"'{field.name}' must be a finite number")
+        object.__setattr__(self, "samplers", chain_of(self.samplers))
+        if self.repeat_penalty <= 0 or not math.isfinite(1 / self.repeat_penalty):
+            raise SamplingError("'repeat_penalty' must be greater than 0")
+        if any(math.isnan(bias) or bias == math.inf for _, bias in self.logit_bias):
+            raise SamplingError("each bias in 'logit_bias' must be a number, or false to ban the token")
+        if self.seed is not None and self.seed < 0:
+            raise SamplingError("'seed' must not be negative; -1 in a request stands for a random one")
+        for name in ("min_keep", "n_probs", "dry_allowed_length"):
+            if getattr(self, name) < 0:
+                raise SamplingError(f"'{name}' must not be negative")
 
 
 @dataclass(frozen=True)

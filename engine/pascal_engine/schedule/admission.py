@@ -1,6 +1,7 @@
 """The queue before the slots: bounded, interactive requests first, nobody passed over for ever."""
 
 import threading
+from collections.abc import Collection
 
 from pascal_engine.errors import QueueFullError
 from pascal_engine.schedule.sequence import Sequence
@@ -42,9 +43,14 @@ class WaitingQueue:
         """Those that wait, the cancelled ones left out."""
         return [sequence for sequence in self._waiting if not sequence.cancelled]
 
-    def take(self) -> Sequence | None:
-        """The next one to be served, or None."""
-        candidates = self.waiting()
+    def take(self, free: Collection[int]) -> tuple[Sequence, int] | None:
+        """The next one to be served and its slot, of those that are `free`; or None.
+
+        Who names a slot waits for that one while others pass by, and others leave it alone as long as they have a
+        choice. For the last one free it is first come, first served, so that nobody waits for ever.
+        """
+        waiting = self.waiting()
+        candidates = [sequence for sequence in waiting if sequence.request.slot in (None, *free)]
         if not candidates:
             return None
         first = min(candidates, key=lambda sequence: (rank(sequence), sequence.task))
@@ -53,4 +59,7 @@ class WaitingQueue:
         first.passed_over = 0
         with self._lock:
             self._waiting.remove(first)
-        return first
+        if first.request.slot is not None:
+            return first, first.request.slot
+        awaited = {sequence.request.slot for sequence in waiting}
+        return first, min(free, key=lambda slot: (slot in awaited, slot))

@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from pascal_engine.backend.batch import BLOCK, Batch
-from pascal_engine.errors import PromptTooLongError
+from pascal_engine.errors import NoSuchSlotError, PromptTooLongError
 from pascal_engine.hybrid.model import Model
 from pascal_engine.memory import PrefixCache, StatePools
 from pascal_engine.memory.checkpoints import WORTHWHILE, CheckpointPlan
 from pascal_engine.memory.prefix_cache import Tokens
 from pascal_engine.schedule.admission import WaitingQueue
 from pascal_engine.schedule.counters import Counters
-from pascal_engine.schedule.sequence import Event, Failed, GenerationRequest, Sequence
+from pascal_engine.schedule.sequence import Event, GenerationRequest, Sequence
 from pascal_engine.schedule.turns import Turns, followers_of
 from pascal_engine.tokenizer import Tokenizer
 
@@ -66,11 +66,13 @@ class Scheduler:
     def submit(self, request: GenerationRequest, sink: Callable[[Event], None]) -> Sequence:
         """Queues a request; its events go to `sink`, called from the stepping thread.
 
-        Raises `PromptTooLongError` or `QueueFullError`; then nothing was queued.
+        Raises `PromptTooLongError`, `QueueFullError`, `NoSuchSlotError` or `SamplingError`; then nothing was queued.
         """
         assert request.tokens, "a prompt has at least one token"
         if len(request.tokens) >= self.n_ctx:
             raise PromptTooLongError(len(request.tokens), self.n_ctx)
+        if request.slot is not None and not 0 <= request.slot < len(self.slots):
+            raise NoSuchSlotError(request.slot, len(self.slots))
         plan = CheckpointPlan(len(request.tokens), request.marks, every_block=not self._pools.recurrent_bytes)
         sequence = Sequence(request, next(self._tasks), self.n_ctx, self._tokenizer, sink, plan)
         self._queue.add(sequence)
@@ -107,7 +109,7 @@ class Scheduler:
         """Ends every sequence in a slot with `Failed` and clears its row in full."""
         for slot in self.slots:
             if slot.sequence is not None:
-                slot.sequence.sink(Failed(message))
+                slot.sequence.fail(message)
                 self._pools.clear(slot.row, self.n_ctx)
                 slot.sequence = None
 
@@ -133,18 +135,17 @@ class Scheduler:
                 slot.sequence = None
 
     def _admit(self) -> None:
-        for slot in self.slots:
-            if slot.sequence is not None:
-                continue
-            sequence = self._queue.take()
-            if sequence is None:
-                return
-            self._pools.clear(slot.row, len(slot.held))
+        free = {slot.row for slot in self.slots if slot.sequence is None}
+        while free and (taken := self._queue.take(free)) is not None:
+            sequence, row = taken
+            free.remove(row)
+            slot = self.slots[row]
+            self._pools.clear(row, len(slot.held))
             slot.held = slot.held[:0]
             slot.sequence = sequence
             self._turns.join(sequence)
-            sequence.start(slot.row, self._clock())
-            self._reuse(slot.row, sequence)
+            sequence.start(row, self._clock())
+            self._reuse(row, sequence)
 
     def _reuse(self, row: int, sequence: Sequence) -> None:
         """Takes from the cache what it has of the prompt, but for its last token; where the prompt leaves what others
@@ -192,11 +193,13 @@ class Scheduler:
         self.counters.add_batch(1)
         sequence.n_computed = end
         sequence.n_prefilled += end - start
+        now = self._clock()
+        sequence.report_progress(now)
         if sequence.plan.keeps(end):
             self._keep(row, sequence)
         self._branch(sequence, {other: rows[other] for other in followers if other.shared_with(sequence) == end}, row)
         if not sequence.in_prefill:
-            sequence.embed(self._clock()) if logits is None else sequence.take(logits[0], self._clock())
+            sequence.embed(now) if logits is None else sequence.take(logits[0], now)
 
     def _compute(self, sequence: Sequence, batch: Batch) -> npt.NDArray[np.float32] | None:
         """The logits [1, vocabulary] after a chunk, or none where its hidden states go into an embedding."""

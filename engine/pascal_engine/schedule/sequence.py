@@ -1,5 +1,6 @@
 """One request on its way through the engine, and the events it sends back."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -9,9 +10,9 @@ import numpy.typing as npt
 
 from pascal_engine.memory.checkpoints import CheckpointPlan
 from pascal_engine.memory.prefix_cache import Tokens, common_length
-from pascal_engine.sampling.constraint import Constraint
-from pascal_engine.sampling.params import SamplingParams, TokenProbs
-from pascal_engine.sampling.sampler import Sampler
+from pascal_engine.sampling.constraint import Constraint, ConstraintError
+from pascal_engine.sampling.params import SamplingError, SamplingParams, TokenProbs
+from pascal_engine.sampling.sampler import Choice, Sampler
 from pascal_engine.schedule.pooling import Pooler, Pooling
 from pascal_engine.schedule.stop import StopMatcher
 from pascal_engine.tokenizer import Detokenizer, Tokenizer
@@ -19,17 +20,19 @@ from pascal_engine.tokenizer import Detokenizer, Tokenizer
 Priority = Literal["interactive", "branch"]
 StopReason = Literal["eos", "word", "limit"]
 
+_log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True)
 class GenerationRequest:
     """What to generate: `max_tokens` None means until the context is full. With `ignore_eos` the end-of-generation
-    tokens are tokens like any other (they have no text).
+    tokens are banned; an answer whose `constraint` lets nothing follow ends all the same.
 
     `marks` are the counts of prompt tokens whose state is worth keeping, such as the ends of messages; without `reuse`
     nothing is taken from the prefix cache or from another request. A "branch" lets "interactive" requests go first.
-    A request that names a `slot` waits for that one. The answer ends after `time_limit_ms` of decoding; with
-    `report_progress` each chunk of prefill is reported. With `pooling` the prompt's embedding is made, and nothing
-    generated.
+    A request that names a `slot` waits for that one. After `time_limit_ms` of decoding the answer ends with its next
+    new line (llama-server's t_max_predict_ms). With `report_progress` each chunk of prefill is reported. With `pooling`
+    the prompt's embedding is made, and nothing generated.
     """
 
     tokens: tuple[int, ...]
@@ -118,7 +121,10 @@ Event: TypeAlias = Delta | Progress | Embedded | Finished | Failed
 
 
 class Sequence:
-    """The tokens of one request, computed and still to compute; `sink` receives its events in order."""
+    """The tokens of one request, computed and still to compute; `sink` receives its events in order.
+
+    Raises `SamplingError` where the model does not have what the request's sampling names.
+    """
 
     def __init__(
         self,
@@ -145,7 +151,9 @@ class Sequence:
         self._slot = -1
         self._n_ctx = n_ctx
         self._tokenizer = tokenizer
-        self._sampler = Sampler(request.sampling)
+        self._constraint = None if request.constraint is None else request.constraint.start()
+        banned = tokenizer.end_of_generation if request.ignore_eos else ()
+        self._sampler = Sampler(request.sampling, tokenizer, n_ctx, request.tokens, self._constraint, banned)
         self._detokenizer = Detokenizer(tokenizer)
         self._stops = StopMatcher(request.stop)
         self._started_at = self._prompt_done_at = 0.0
@@ -185,27 +193,56 @@ class Sequence:
         self.sink(Embedded(self.pooler.embedding))
         self._finish("limit", now)
 
+    def report_progress(self, now: float) -> None:
+        """Tells how far the prefill is, if the request asks for that."""
+        if self.request.report_progress:
+            cached = self.n_computed - self.n_prefilled
+            time_ms = 1000 * (now - self._started_at)
+            self.sink(Progress(len(self.prompt), cached, self.n_computed, time_ms))
+
     def take(self, logits: npt.NDArray[np.float32], now: float) -> None:
-        """Chooses the next token from logits [vocabulary] and reports it."""
+        """Chooses the next token from logits [vocabulary] and reports it. What goes wrong ends this request alone."""
         if not self.generated:
             self._prompt_done_at = now
         if self.request.max_tokens == 0:
             self._finish("limit", now)
             return
-        token = self._sampler.sample(logits)
+        try:
+            choice = self._sampler.sample(logits)
+        except (SamplingError, ConstraintError) as error:
+            self.fail(str(error))
+        except Exception:
+            _log.exception("a token could not be chosen")
+            self.fail("the engine failed while computing this answer; see its log")
+        else:
+            self._add(choice, now)
+
+    def fail(self, message: str) -> None:
+        """Ends the answer with `Failed`."""
+        self.finished = True
+        self.sink(Failed(message))
+
+    def _add(self, choice: Choice, now: float) -> None:
+        token = choice.token
         self.generated.append(token)
         text, word = self._stops.add(self._detokenizer.add(token))
-        if word is not None:
-            self.sink(Delta(text, (token,)))
-            self._finish("word", now, word)
-            return
-        ended = token in self._tokenizer.end_of_generation and not self.request.ignore_eos
-        if not ended and not self._is_full:
-            self.sink(Delta(text, (token,)))
-            return
-        rest, word = self._stops.add(self._detokenizer.finish())
-        self.sink(Delta(text + rest + ("" if word else self._stops.finish()), (token,)))
-        self._finish("word" if word else "eos" if ended else "limit", now, word or "")
+        reason = self._end(token, text, now) if word is None else "word"
+        if reason is not None and word is None:
+            rest, word = self._stops.add(self._detokenizer.finish())
+            text += rest + ("" if word else self._stops.finish())
+        self.sink(Delta(text, (token,), (choice.probs,) if choice.probs else ()))
+        if reason is not None:
+            self._finish("word" if word else reason, now, word or "")
+
+    def _end(self, token: int, text: str, now: float) -> StopReason | None:
+        """Why the answer ends with `token`, if it does and no stop string ends it."""
+        limit_ms = self.request.time_limit_ms
+        if token in self._tokenizer.end_of_generation:
+            return "eos"
+        if self._constraint is not None and self._constraint.complete and self.request.ignore_eos:
+            return "eos"
+        late = limit_ms is not None and 1000 * (now - self._prompt_done_at) > limit_ms
+        return "limit" if self._is_full or (late and "\n" in text) else None
 
     def usage(self, n_predicted: int, now: float) -> Usage:
         """Tokens and times at `now`, when `n_predicted` tokens of the answer are there."""

@@ -8,7 +8,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from pascal_engine.errors import PromptTooLongError, QueueFullError
+from pascal_engine.errors import NoSuchSlotError, PromptTooLongError, QueueFullError
+from pascal_engine.sampling.constraint import ConstraintError
+from pascal_engine.sampling.params import SamplingError
 from pascal_engine.tokenizer import TemplateError
 
 _log = logging.getLogger(__name__)
@@ -70,7 +72,7 @@ def translate(error: Exception) -> ApiError:
             return ApiError(400, str(error), "exceed_context_size_error", **sizes)
         case QueueFullError():
             return ApiError(503, str(error))
-        case TemplateError():
+        case TemplateError() | ConstraintError() | SamplingError() | NoSuchSlotError():
             return ApiError(400, str(error))
         case HTTPException():
             return ApiError(error.status_code, _http_message(error))
@@ -93,6 +95,17 @@ def _http_message(error: HTTPException) -> str:
     return error.detail
 
 
-_HANDLED = (ApiError, ValidationError, PromptTooLongError, QueueFullError, TemplateError, HTTPException, Exception)
+_HANDLED = (
+    ApiError,
+    ValidationError,
+    PromptTooLongError,
+    QueueFullError,
+    TemplateError,
+    ConstraintError,
+    SamplingError,
+    NoSuchSlotError,
+    HTTPException,
+    Exception,
+)
 
 HANDLERS: Mapping[type[Exception], Handler] = dict.fromkeys(_HANDLED, handle)

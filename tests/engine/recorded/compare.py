@@ -35,7 +35,7 @@ def differences(theirs: Json, ours: Json) -> Iterator[Difference]:
     """Both as `record.answer` gives them."""
     if theirs["status"] != ours["status"]:
         yield Difference("status", "", f"{theirs['status']}, ours {ours['status']}")
-    if theirs["content_type"] != ours["content_type"]:
+    elif theirs["content_type"] != ours["content_type"]:
         yield Difference("content type", "", f"{theirs['content_type']}, ours {ours['content_type']}")
     elif "events" in theirs:
         yield from _events(theirs["events"], ours["events"])
