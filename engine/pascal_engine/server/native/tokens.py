@@ -11,7 +11,8 @@ from pascal_engine.tokenizer import Tokenizer
 
 
 async def tokenize(engine: Engine, body: TokenizeBody) -> Response:
-    """Token ids of a text of any length, which is why it is done beside the event loop."""
+    """Token ids of a text."""
+    # Of any length, which is why it is done beside the event loop.
     tokens = await asyncio.to_thread(
         mixed_tokens, engine, body.content, add_special=body.add_special, parse_special=body.parse_special
     )
