@@ -11,11 +11,10 @@ Kind = Literal["status", "content type", "missing", "extra", "type", "value", "l
 
 # Fields that mean the same whatever the model is and says.
 _SAME = {
-    "code", "encoding_format", "finish_reason", "format", "id_task", "is_processing", "n_ctx", "object", "output_index",
+    "code", "encoding_format", "finish_reason", "format", "is_processing", "n_ctx", "object", "output_index",
     "role", "speculative", "status", "stop", "stop_reason", "stop_type", "stopping_word", "total_slots", "truncated",
     "type", "index", "name", "filename", "prompt", "n_saved", "n_restored", "n_erased",
 }  # fmt: skip
-# Among them, those that have another meaning elsewhere.
 _SETTINGS = "generation_settings."
 
 
@@ -127,6 +126,8 @@ def runs(events: list[list[Any]]) -> list[tuple[str, list[Any]]]:
     """Events that say the same kind of thing one after another, together."""
     found: list[tuple[str, list[Any]]] = []
     for name, data in events:
+        if name == "ping":  # Anthropic's streams have one anywhere
+            continue
         kind = _kind(name, data)
         if found and found[-1][0] == kind:
             found[-1][1].append(data)

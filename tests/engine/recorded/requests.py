@@ -390,7 +390,7 @@ MESSAGES = (
     _claude("stream", **STREAM),
     _claude("system", system="Be brief."),
     _claude("system-blocks", system=[{"type": "text", "text": "Be brief."}]),
-    _claude("blocks", [{"role": "user", "content": [{"type": "text", "text": "Hello"}]}]),
+    _claude("blocks", [{"role": "user", "content": [{"type": "text", "text": "Hello"}]}], max_tokens=2),
     _claude("stop", CAPITAL, max_tokens=40, stop_sequences=STOPS),
     _claude("stop-stream", CAPITAL, max_tokens=40, stop_sequences=STOPS, **STREAM),
     _claude("end", CAPITAL, max_tokens=80),
@@ -399,7 +399,7 @@ MESSAGES = (
     _claude(
         "tools-any-stream", CLAUDE_EAGER, tools=CLAUDE_TOOLS, tool_choice={"type": "any"}, max_tokens=120, **STREAM
     ),
-    _claude("tools-auto", tools=CLAUDE_TOOLS),
+    _claude("tools-auto", tools=CLAUDE_TOOLS, max_tokens=2),
     _claude("tool-result", CLAUDE_CALLED, tools=CLAUDE_TOOLS),
     _thinking(_claude("thinking")),
     _thinking(_claude("thinking-stream", **STREAM)),
