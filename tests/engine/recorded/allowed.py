@@ -78,9 +78,26 @@ _MESSAGES = (
     Allowed("messages-*", "extra", "<message_delta>.usage.*input_tokens", _ANTHROPIC),
     Allowed("messages-*", "extra", "<content_block_start:tool_use>.content_block.input", _ANTHROPIC),
     Allowed("messages-*", "extra", "<content_block_start:thinking>.content_block.signature", _ANTHROPIC),
+    Allowed("messages-*", "extra", "<ping>", "an event of Anthropic's that llama-server leaves out"),
     Allowed("messages-stop*", "value", "*stop_reason", "stop_sequence, as Anthropic's API says it"),
     Allowed("*messages*", "extra", "type", _ANTHROPIC_ERROR),
     Allowed("*messages*", "missing", "error.*", _ANTHROPIC_ERROR),
 )
 
-ALLOWED: tuple[Allowed, ...] = (*_MODELS, *_STRICTER, *_OTHER_STATUS, *_NATIVE, *_CHAT, *_MESSAGES)
+# What a response of OpenAI's tells of the request that it answers, and of its own end.
+_RESPONSE_FIELDS = (
+    "background", "completed_at", "created_at", "error", "incomplete_details", "instructions", "max_output_tokens",
+    "metadata", "model", "output", "parallel_tool_calls", "previous_response_id", "reasoning", "store", "temperature",
+    "text", "tool_choice", "tools", "top_p", "truncation", "usage", "usage.output_tokens_details", "user",
+)  # fmt: skip
+
+_RESPONSES = (
+    *(Allowed("responses-*", "extra", field, _OPENAI) for field in _RESPONSE_FIELDS),
+    *(Allowed("responses-*", "extra", f"<response.*>.response.{field}", _OPENAI) for field in _RESPONSE_FIELDS),
+    *(
+        Allowed("responses-*", "extra", f"<response.*>.{field}", _OPENAI)
+        for field in ("sequence_number", "output_index", "content_index")
+    ),
+)
+
+ALLOWED: tuple[Allowed, ...] = (*_MODELS, *_STRICTER, *_OTHER_STATUS, *_NATIVE, *_CHAT, *_MESSAGES, *_RESPONSES)

@@ -3,11 +3,12 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from typing import Any, Literal
 
 from tests.engine.harness import Json
 
-Kind = Literal["status", "content type", "missing", "extra", "type", "value", "length", "events"]
+Kind = Literal["status", "content type", "missing", "extra", "type", "value", "length"]
 
 # Fields that mean the same whatever the model is and says.
 _SAME = {
@@ -103,14 +104,16 @@ def _lines(theirs: list[str], ours: list[str]) -> Iterator[Difference]:
 def _events(theirs: list[list[Any]], ours: list[list[Any]]) -> Iterator[Difference]:
     known, given = runs(theirs), runs(ours)
     kinds, own = [kind for kind, _ in known], [kind for kind, _ in given]
-    if kinds != own:
-        yield Difference("events", "", f"{' '.join(kinds)}; ours {' '.join(own)}")
-    there = dict(known)  # of kinds that come twice the last
-    for place, (kind, run) in enumerate(given):
-        if kinds == own:
-            yield from _run(kind, known[place][1], run)
-        elif kind in there:
-            yield from _run(kind, there[kind], run)
+    for change, start, end, own_start, own_end in SequenceMatcher(None, kinds, own, autojunk=False).get_opcodes():
+        if change == "equal":
+            for (kind, run), (_, own_run) in zip(known[start:end], given[own_start:own_end], strict=True):
+                yield from _run(kind, run, own_run)
+            continue
+        whole = f"{' '.join(kinds)}; ours {' '.join(own)}"
+        for kind in kinds[start:end]:
+            yield Difference("missing", f"<{kind}>", whole)
+        for kind in own[own_start:own_end]:
+            yield Difference("extra", f"<{kind}>", whole)
 
 
 def _run(kind: str, theirs: list[Any], ours: list[Any]) -> Iterator[Difference]:
@@ -126,8 +129,6 @@ def runs(events: list[list[Any]]) -> list[tuple[str, list[Any]]]:
     """Events that say the same kind of thing one after another, together."""
     found: list[tuple[str, list[Any]]] = []
     for name, data in events:
-        if name == "ping":  # Anthropic's streams have one anywhere
-            continue
         kind = _kind(name, data)
         if found and found[-1][0] == kind:
             found[-1][1].append(data)

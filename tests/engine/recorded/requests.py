@@ -447,7 +447,7 @@ RESPONSES = (
     _thinking(_response("reasoning", grammar=THOUGHT, max_output_tokens=60)),
     _thinking(_response("reasoning-stream", grammar=THOUGHT, max_output_tokens=60, **STREAM)),
     _response(
-        "json-schema",
+        "format",
         text={"format": {"type": "json_schema", "name": "color", "schema": SCHEMA}},
         max_output_tokens=60,
     ),
