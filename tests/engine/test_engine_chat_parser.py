@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pascal_engine.server.chat.dialect import Dialect, Thinking
@@ -141,6 +141,7 @@ FRAGMENTS += [
 ]
 
 
+@settings(max_examples=400)
 @given(
     fragments=st.lists(st.sampled_from(FRAGMENTS), max_size=14),
     dialect=st.sampled_from([HERMES, XML]),

@@ -46,14 +46,15 @@ def cleaned(body: ChatBody) -> ChatBody:
 
 
 def _cleaned(messages: list[Message]) -> Iterator[Message]:
+    """The messages; a system prompt of nothing but such lines is left out, unless it is all that there is."""
     for message in messages:
         content = message.content
         if message.role not in ("system", "developer") or content is None:
             yield message
-        elif isinstance(content, str):
-            yield message.model_copy(update={"content": without_volatile_headers(content)})
-        else:
-            yield message.model_copy(update={"content": list(_cleaned_parts(content))})
+            continue
+        rest = without_volatile_headers(content) if isinstance(content, str) else list(_cleaned_parts(content))
+        if rest or not content or len(messages) == 1:
+            yield message.model_copy(update={"content": rest})
 
 
 def _cleaned_parts(parts: list[TextPart]) -> Iterator[TextPart]:

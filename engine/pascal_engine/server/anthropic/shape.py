@@ -40,7 +40,7 @@ class MessageShape:
 
     def begin(self) -> Iterator[str]:
         """What a stream begins with: how much of the prompt was cached is told at its end."""
-        message = self._head | {"content": [], "stop_reason": None, "stop_sequence": None, "usage": self._usage}
+        message: Json = self._head | {"content": [], "stop_reason": None, "stop_sequence": None, "usage": self._usage}
         yield _framed("message_start", message=message)
 
     def frames(self, event: ChatEvent) -> Iterator[str]:

@@ -22,16 +22,6 @@ class Dialect:
     tools: ToolSyntax | None
     thinks: bool
 
-    @classmethod
-    def of(cls, template: str) -> "Dialect":
-        """The dialect that a template's source shows."""
-        tools: ToolSyntax | None = None
-        if "<function=" in template and "<parameter=" in template:
-            tools = "xml"
-        elif OPEN_CALL in template:
-            tools = "hermes"
-        return cls(tools, CLOSE_THOUGHT in template)
-
     def thinking_after(self, beginning: str) -> Thinking:
         """Where an answer stands whose text begins with `beginning`: the end of a prompt, or a message to go on."""
         if not self.thinks:

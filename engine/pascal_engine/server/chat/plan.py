@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from pascal_engine.engine import Engine
 from pascal_engine.schedule.sequence import GenerationRequest
+from pascal_engine.server.chat.detect import dialect_of
 from pascal_engine.server.chat.dialect import Dialect, Thinking
 from pascal_engine.server.chat.grammar import constraint_for
 from pascal_engine.server.chat.prompt import render_chat
@@ -29,7 +30,7 @@ class ChatPlan:
         if body.n > len(engine.scheduler.slots):
             most = len(engine.scheduler.slots)
             raise ApiError(400, f"'n' is {body.n}, but this engine has {most} slots; ask for at most {most} choices")
-        dialect = Dialect.of(engine.template.source)
+        dialect = dialect_of(engine.template)
         functions = _callable_functions(body, dialect)
         if body.grammar and (functions or body.schema_wanted is not None):
             raise ApiError(400, "'grammar' cannot hold beside 'tools' or 'response_format'; leave one of them out")

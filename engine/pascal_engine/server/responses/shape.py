@@ -51,7 +51,7 @@ class ResponseShape:
 
     def frame_of_error(self, error: ApiError) -> str:
         """The event that ends a stream where the engine fails."""
-        fields = {"code": error.body["error"]["type"], "message": str(error), "param": None}
+        fields = {"code": "server_error", "message": str(error), "param": None}
         return frame({"type": "error", "sequence_number": next(self._numbers), **fields}, "error")
 
     def _events(self, event: ChatEvent) -> Iterator[Told]:

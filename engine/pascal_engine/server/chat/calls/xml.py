@@ -104,7 +104,7 @@ class XmlCall(CallReader):
         if text.startswith(CLOSE_CALL):
             self._end(text.removeprefix(CLOSE_CALL))
         elif not CLOSE_CALL.startswith(text):
-            self._end(self._text)
+            self._end(text)
 
 
 def _certain(text: str) -> int:
