@@ -3,7 +3,7 @@
 from typing import Any
 
 _USER = {"role": "user", "content": "Wie wird das Wetter in Köln?"}
-_SYSTEM = {"role": "system", "content": "Answer <briefly> & \"well\", it's {{ fine }}."}
+_SYSTEM = {"role": "system", "content": 'Answer <briefly> & "well", it\'s {{ fine }}.'}
 _ANSWER = {"role": "assistant", "content": " Sunny.\n"}
 _AGAIN = {"role": "user", "content": "And tomorrow?"}
 _TOOL = {
@@ -72,7 +72,9 @@ CASES: dict[str, dict[str, Any]] = {
     "thinking on": {"messages": [_USER], "enable_thinking": True},
     "thought": {"messages": [_USER, _THOUGHT, _AGAIN]},
     "thought before a result": {"messages": [_USER, {**_CALLING, "reasoning_content": "Hm."}, _RESULT]},
-    "thought as text": {"messages": [_USER, {"role": "assistant", "content": "<think>\nHm.\n</think>\n\nSun."}, _AGAIN]},
+    "thought as text": {
+        "messages": [_USER, {"role": "assistant", "content": "<think>\nHm.\n</think>\n\nSun."}, _AGAIN]
+    },
     "parts": {"messages": [_PARTS]},
     "system in the middle": {"messages": [_USER, _ANSWER, _SYSTEM, _AGAIN]},
     "documents": {"messages": [_USER], "documents": _DOCUMENTS},

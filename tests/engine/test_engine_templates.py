@@ -77,7 +77,7 @@ NEVER_ENDING = [
     "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
     "{% for a in range(99999) %}{% for b in range(99999) if false %}{% endfor %}{% endfor %}",
     "{% macro f(n) %}{% if n %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(60) }}",
-    "{% set ns = namespace(x=[1]) %}{% for a in range(99) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x | tojson }}",
+    "{% set ns = namespace(x=[1]) %}{% for a in range(99) %}{% set ns.x = [ns.x] * 2 %}{% endfor %}{{ ns.x | tojson }}",
 ]
 GROWING = [
     "{% for a in range(99999) %}{{ 'aaaaaaaaaaaaaaaaaaaaaaaa' * 1000 }}{% endfor %}",
@@ -85,7 +85,7 @@ GROWING = [
     "{% set ns = namespace(x='a' * 1000) %}{% for a in range(99) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}",
     "{% set ns = namespace(x='a' * 1000) %}{% for a in range(99) %}{% set ns.x = ns.x + ns.x %}{% endfor %}",
     "{% set ns = namespace(x=[1]) %}{% for a in range(99) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x }}",
-    "{% set ns = namespace(x=[1]) %}{% for a in range(99) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x | string }}",
+    "{% set ns = namespace(x=[1]) %}{% for a in range(99) %}{% set ns.x = [ns.x] * 2 %}{% endfor %}{{ ns.x | string }}",
     "{% set ns = namespace(x=2) %}{% for a in range(99) %}{% set ns.x = ns.x * ns.x %}{% endfor %}",
     "{{ 'a' * 10**10 }}",
     "{{ [0] * 10**10 }}",
