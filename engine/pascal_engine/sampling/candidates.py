@@ -1,5 +1,6 @@
 """The tokens that may still be chosen, and how the likeliest are found without sorting a vocabulary."""
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -18,8 +19,8 @@ _GROUP = 64
 
 
 class Candidates:
-    """Tokens with their scores (logits), by rising token or, where `in_order`, by falling score. A score of -inf stands
-    for a token that must not be chosen; one at least is finite."""
+    """Tokens with their scores (logits); `in_order` says that scores fall. A score of -inf stands for a token that must
+    not be chosen; one at least is finite."""
 
     def __init__(self, scores: Floats) -> None:
         self.tokens: Indices = _identity(len(scores))
@@ -38,8 +39,13 @@ class Candidates:
         self.keep(chosen)
         self.in_order = True
 
-    def rescore(self, scores: Floats) -> None:
-        """Gives new scores, one for each token."""
+    def adjust(self, tokens: Indices, change: Callable[[F64, Indices], F64]) -> None:
+        """Gives new scores to those of `tokens` that are candidates: `change` gets their scores, and their indices in
+        `tokens`."""
+        places, which = self._find(tokens)
+        scores = self.scores.copy()
+        old = scores[places].astype(np.float64)
+        scores[places] = np.where(old == -np.inf, old, np.clip(change(old, which), -LARGE, LARGE))
         self.scores, self.in_order = scores, False
 
     def best(self, count: int) -> Indices:
@@ -48,13 +54,19 @@ class Candidates:
 
     def probabilities(self) -> F64:
         """The softmax of the scores."""
-        weights = np.exp(self.scores - self.scores.max(), dtype=np.float64)
+        weights = np.exp(self.scores - self.scores.max()).astype(np.float64)
         probabilities: F64 = weights / weights.sum()
         return probabilities
 
+    def _find(self, tokens: Indices) -> tuple[Indices, Indices]:
+        if self.tokens is _identity(len(self)):
+            return tokens, np.arange(len(tokens))
+        _, places, which = np.intersect1d(self.tokens, tokens, assume_unique=True, return_indices=True)
+        return places, which
+
 
 def best(scores: Floats, count: int) -> Indices:
-    """Indices of the `count` best by falling score; among equals the lower index goes first."""
+    """Indices of the `count` best, one at least, by falling score; among equals the lower index goes first."""
     if count >= len(scores):
         return np.argsort(-scores, kind="stable")
     few = np.flatnonzero(scores >= _bound(scores, count))

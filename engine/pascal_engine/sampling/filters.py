@@ -13,6 +13,8 @@ from pascal_engine.sampling.params import SamplingParams
 Filter: TypeAlias = Callable[[SamplingParams, Candidates, Random], None]
 """Changes the candidates; at least one with a finite score is left. The generator is that of the position."""
 
+_LEAST_TEMPERATURE = 1e-30
+
 
 def top_k(params: SamplingParams, candidates: Candidates, draws: Random) -> None:
     """The `top_k` best."""
@@ -75,12 +77,12 @@ def xtc(params: SamplingParams, candidates: Candidates, draws: Random) -> None:
 def temperature(params: SamplingParams, candidates: Candidates, draws: Random) -> None:
     """Divides by the temperature; with `dynatemp_range` it rises with the entropy. 0 leaves the best only."""
     value = _dynamic(params, candidates) if params.dynatemp_range > 0 and len(candidates) > 1 else params.temperature
-    if value <= 0:
+    if value < _LEAST_TEMPERATURE:
         candidates.keep_ordered(candidates.best(1))
         return
     # Scores below the best may divide to -inf at tiny temperatures, which is weight 0; the best stays 0.
     with np.errstate(over="ignore"):
-        candidates.scores = (candidates.scores - candidates.scores.max()).astype(np.float64) / value
+        candidates.scores = (candidates.scores - candidates.scores.max()) / value
 
 
 def _dynamic(params: SamplingParams, candidates: Candidates) -> float:

@@ -1,37 +1,35 @@
 """How tokens are chosen: the fields of a request."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 SAMPLERS = ("penalties", "dry", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "xtc", "temperature")
 """The links of the chain in llama-server's order."""
 
 _ALIASES = {name.replace("_", between): name for name in SAMPLERS for between in ("-", "")}
-_ALIASES |= {"nucleus": "top_p", "temp": "temperature", "typ": "typ_p"}
+_ALIASES |= dict(zip(SAMPLERS, SAMPLERS, strict=True)) | {"nucleus": "top_p", "temp": "temperature", "typ": "typ_p"}
 _LETTERS = {"d": "dry", "k": "top_k", "y": "typ_p", "p": "top_p", "s": "top_n_sigma", "m": "min_p", "t": "temperature"}
 _LETTERS |= {"x": "xtc", "e": "penalties"}
+_LONGEST_CHAIN = 64
 
 
 class SamplingError(ValueError):
     """Fields of sampling that cannot be used: the message is one sentence that says why."""
 
 
-def chain_of(names: str | Iterable[str]) -> tuple[str, ...]:
+def chain_of(names: str | Sequence[str]) -> tuple[str, ...]:
     """The chain that `names` describe: names of samplers in llama-server's spellings, or one letter for each.
 
     Raises `SamplingError` for what this engine does not have.
     """
-    if isinstance(names, str):
-        chain = {letter: _LETTERS.get(letter) for letter in names}
-    else:
-        chain = {name: _ALIASES.get(name.lower(), name.lower()) for name in names}
-    if len(chain) > len(SAMPLERS):
-        raise SamplingError("'samplers' names some sampler twice")
-    for name, known in chain.items():
-        if known not in SAMPLERS:
+    if len(names) > _LONGEST_CHAIN:
+        raise SamplingError(f"'samplers' has more than {_LONGEST_CHAIN} entries")
+    known = _LETTERS if isinstance(names, str) else _ALIASES
+    for name in names:
+        if name.lower() not in known:
             raise SamplingError(f"the sampler '{name}' is not known to this engine; known are {', '.join(SAMPLERS)}")
-    return tuple(known for name in names if (known := chain[name]) is not None)
+    return tuple(known[name.lower()] for name in names)
 
 
 @dataclass(frozen=True)

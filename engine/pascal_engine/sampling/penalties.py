@@ -1,13 +1,13 @@
 """The links of the chain that look back: penalties for repeated tokens, and DRY for repeated sequences."""
 
 import math
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from pascal_engine.sampling.candidates import LARGE, Candidates
+from pascal_engine.sampling.candidates import F64, Candidates, Indices
 from pascal_engine.sampling.params import SamplingParams
 from pascal_engine.tokenizer import Tokenizer
 
@@ -18,12 +18,11 @@ _LONGEST_BREAKER = 40
 class Penalties:
     """Lowers the logits of tokens that stand among the last `repeat_last_n`."""
 
-    def __init__(self, params: SamplingParams, n_vocab: int, n_ctx: int, prompt: Sequence[int]) -> None:
+    def __init__(self, params: SamplingParams, n_ctx: int, prompt: Sequence[int]) -> None:
         size = n_ctx if params.repeat_last_n < 0 else params.repeat_last_n
         self._params = params
-        self._counts = np.zeros(n_vocab, np.int32)
         self._window: deque[int] = deque(prompt[-size:], size)
-        np.add.at(self._counts, list(self._window), 1)
+        self._counts = Counter(self._window)
 
     @staticmethod
     def wanted(params: SamplingParams) -> bool:
@@ -33,21 +32,25 @@ class Penalties:
     def accept(self, token: int) -> None:
         """`token` follows."""
         if len(self._window) == self._window.maxlen:
-            self._counts[self._window[0]] -= 1
+            oldest = self._window[0]
+            self._counts[oldest] -= 1
+            if not self._counts[oldest]:
+                del self._counts[oldest]
         self._window.append(token)
         self._counts[token] += 1
 
     def apply(self, candidates: Candidates) -> None:
         """Divides positive logits by `repeat_penalty` and multiplies others; then takes off `frequency_penalty` for
         each occurrence and `presence_penalty` once."""
-        params, counts = self._params, self._counts[candidates.tokens]
-        seen = np.flatnonzero(counts)
-        scores = candidates.scores.copy()
-        old = scores[seen].astype(np.float64)
-        new = np.where(old <= 0, old * params.repeat_penalty, old / params.repeat_penalty)
-        new -= counts[seen] * params.frequency_penalty + params.presence_penalty
-        scores[seen] = np.where(old == -np.inf, old, np.clip(new, -LARGE, LARGE))
-        candidates.rescore(scores)
+        params = self._params
+        counts = np.fromiter(self._counts.values(), np.float64)
+
+        def lower(scores: F64, which: Indices) -> F64:
+            scores = np.where(scores <= 0, scores * params.repeat_penalty, scores / params.repeat_penalty)
+            lowered: F64 = scores - (counts[which] * params.frequency_penalty + params.presence_penalty)
+            return lowered
+
+        candidates.adjust(np.fromiter(self._counts, np.intp), lower)
 
 
 class Dry:
@@ -66,10 +69,13 @@ class Dry:
         self._breakers = tuple(filter(None, breakers))
         self._tokens: npt.NDArray[np.int32] = np.array(prompt[-self._size :], np.int32)
         self._matches = _matches(self._tokens.tolist())
-        self._tail = b""
-        self._since_break = 0
-        for token in self._tokens.tolist():
-            self._notice_breakers(token)
+        pieces = [tokenizer.token_bytes(token) for token in self._tokens.tolist()]
+        text = b"".join(pieces)
+        self._tail = text[-_LONGEST_BREAKER:]
+        self._since_break = len(pieces)
+        broken_at = max((_end(text, breaker) for breaker in self._breakers), default=0)
+        if broken_at:
+            self._since_break -= 1 + int(np.searchsorted(np.cumsum([*map(len, pieces)]), broken_at))
 
     @staticmethod
     def wanted(params: SamplingParams) -> bool:
@@ -101,14 +107,14 @@ class Dry:
 
     def _penalise(self, candidates: Candidates, longest: dict[int, int]) -> None:
         params = self._params
-        most = int(_FLOAT_MAX_LOG / math.log(params.dry_base)) if params.dry_base > 1.000001 else None
-        penalties = np.zeros(self._tokenizer.n_vocab)
-        for token, length in longest.items():
-            excess = length - params.dry_allowed_length
-            if not any(breaker in self._tokenizer.token_bytes(token) for breaker in self._breakers):
-                exponent = excess if most is None else min(excess, most)
-                penalties[token] = np.clip(params.dry_multiplier * params.dry_base**exponent, -LARGE, LARGE)
-        candidates.rescore(candidates.scores - penalties[candidates.tokens])
+        most = int(_FLOAT_MAX_LOG / math.log(params.dry_base)) if params.dry_base > 1.000001 else self._size
+        penalties = {
+            token: params.dry_multiplier * params.dry_base ** min(length - params.dry_allowed_length, most)
+            for token, length in longest.items()
+            if not any(breaker in self._tokenizer.token_bytes(token) for breaker in self._breakers)
+        }
+        amounts = np.fromiter(penalties.values(), np.float64)
+        candidates.adjust(np.fromiter(penalties, np.intp), lambda scores, which: scores - amounts[which])
 
     def _notice_breakers(self, token: int) -> None:
         new = self._tokenizer.token_bytes(token)
@@ -116,6 +122,12 @@ class Dry:
         found = any(text.find(breaker, max(len(self._tail) - len(breaker) + 1, 0)) >= 0 for breaker in self._breakers)
         self._since_break = 0 if found else self._since_break + 1
         self._tail = text[-_LONGEST_BREAKER:]
+
+
+def _end(text: bytes, breaker: bytes) -> int:
+    """Where the last `breaker` in `text` ends; 0 without one."""
+    start = text.rfind(breaker)
+    return 0 if start < 0 else start + len(breaker)
 
 
 def _matches(tokens: list[int]) -> npt.NDArray[np.int64]:

@@ -127,7 +127,7 @@ def _memory(
     name: str, params: SamplingParams, tokenizer: Tokenizer, n_ctx: int, prompt: Sequence[int]
 ) -> Penalties | Dry | None:
     if name == "penalties" and Penalties.wanted(params):
-        return Penalties(params, tokenizer.n_vocab, n_ctx, prompt)
+        return Penalties(params, n_ctx, prompt)
     if name == "dry" and Dry.wanted(params):
         return Dry(params, tokenizer, n_ctx, prompt)
     return None
