@@ -68,6 +68,12 @@ _NATIVE = (
     ),
 )
 
+_TEXT_LOGPROBS = ("tokens", "token_logprobs", "top_logprobs", "text_offset")
+
+_OPENAI_COMPLETIONS = tuple(
+    Allowed("openai-completion-logprobs*", "extra", f"*choices.logprobs.{field}", _OPENAI) for field in _TEXT_LOGPROBS
+)
+
 _CHAT = (
     Allowed("chat-*", "extra", "*choices.logprobs.refusal", _OPENAI),
     Allowed("chat-*", "extra", "*choices.logprobs", _OPENAI),
@@ -98,6 +104,18 @@ _RESPONSES = (
         Allowed("responses-*", "extra", f"<response.*>.{field}", _OPENAI)
         for field in ("sequence_number", "output_index", "content_index")
     ),
+    Allowed("responses-*", "extra", "<response.function_call_arguments.done>", _OPENAI),
+    Allowed("responses-items", "value", "*status", "incomplete, as OpenAI's API calls an answer that was cut off"),
+    Allowed("responses-items", "type", "completed_at", "null for an answer that was cut off, as in OpenAI's API"),
 )
 
-ALLOWED: tuple[Allowed, ...] = (*_MODELS, *_STRICTER, *_OTHER_STATUS, *_NATIVE, *_CHAT, *_MESSAGES, *_RESPONSES)
+ALLOWED: tuple[Allowed, ...] = (
+    *_MODELS,
+    *_STRICTER,
+    *_OTHER_STATUS,
+    *_NATIVE,
+    *_OPENAI_COMPLETIONS,
+    *_CHAT,
+    *_MESSAGES,
+    *_RESPONSES,
+)

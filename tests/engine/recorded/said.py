@@ -127,7 +127,7 @@ def _miscounted(part: Json, body: Json) -> Iterator[str]:
 def _final(part: Json, body: Json) -> Iterator[str]:
     limit, timings = body.get("n_predict", -1), part["timings"]
     # Where 0 are asked for, llama-server makes one.
-    if limit > 0 and (part["tokens_predicted"], part["stop_type"] == "limit") > (limit, True):
+    if part["tokens_predicted"] > limit > 0 or (part["stop_type"] == "limit" and part["tokens_predicted"] < limit):
         yield f"{part['tokens_predicted']} tokens end by '{part['stop_type']}' where {limit} were asked for"
     if timings["cache_n"] + timings["prompt_n"] != part["tokens_evaluated"]:
         yield "cached and computed tokens are not the prompt's"
