@@ -2,11 +2,11 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup check test demo gauntlet clean
+.PHONY: help setup check test fuzz-api demo gauntlet clean
 .DEFAULT_GOAL := help
 
 help: ## this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 setup: .venv/ready ## make the virtual environment
 
@@ -27,6 +27,9 @@ check: setup ## ruff, mypy --strict, import-linter
 
 test: setup ## all tests
 	$(BIN)/pytest
+
+fuzz-api: setup ## 5,000 made-up requests to the engine: none may be answered with a 5xx
+	$(BIN)/python -m tests.engine.fuzz_api
 
 demo: setup ## engine + router + two prompts, from nothing
 	$(BIN)/decomp-router demo
