@@ -70,7 +70,7 @@ def served(data: Path) -> Iterator[Engine]:
 @pytest.fixture(scope="session")
 def large(data: Path) -> Iterator[Engine]:
     """An engine of three slots with room for tools, whose template knows tools and thoughts; its thread runs."""
-    engine = chatty(open_tiny(data / "qwen35-tiny.gguf", parallel=3, ctx=768))
+    engine = chatty(open_tiny(data / "qwen35-tiny.gguf", parallel=3, ctx=1024))
     engine.worker.start()
     yield engine
     engine.worker.stop()

@@ -118,7 +118,9 @@ def alike(message: Json) -> Json:
 
 async def both(chat: Post, **body: Any) -> tuple[Json, str]:  # noqa: ANN401
     """The message of the whole answer, which that of the stream equals, and why it ended."""
-    (choice,) = (await chat(**body)).json()["choices"]
+    whole = (await chat(**body)).json()
+    assert "choices" in whole, whole
+    (choice,) = whole["choices"]
     streamed = Streamed(await chat(**body, stream=True))
     assert alike(streamed.choices[0]) == alike(choice["message"])
     assert streamed.reasons[0] == choice["finish_reason"]
@@ -133,7 +135,7 @@ def arguments(message: Json) -> list[tuple[str, Any]]:
 async def test_a_call_of_a_function(chat: Post, say: Say, syntax: str) -> None:
     call = CALL if syntax == "hermes" else "</think>\n\n" + XML_CALL
     say(call)
-    message, reason = await both(chat, tools=[WEATHER, NOW], max_tokens=200)
+    message, reason = await both(chat, tools=[WEATHER, NOW], max_tokens=400)
     assert reason == "tool_calls"
     assert message["content"] is None
     assert arguments(message) == [("weather", ARGUMENTS)]
@@ -144,7 +146,7 @@ async def test_thought_content_and_two_calls(chat: Post, say: Say, syntax: str) 
     call = CALL if syntax == "hermes" else XML_CALL
     opening = "<think>" if syntax == "hermes" else ""
     say(f"{opening}\nHm <tool_call>?\n</think>\n\nLet me see.\n\n{call}\n{call}")
-    message, reason = await both(chat, tools=[WEATHER], max_tokens=300)
+    message, reason = await both(chat, tools=[WEATHER], max_tokens=450)
     assert reason == "tool_calls"
     assert (message["reasoning_content"], message["content"]) == ("Hm <tool_call>?", "Let me see.")
     assert arguments(message) == [("weather", ARGUMENTS)] * 2
@@ -167,7 +169,7 @@ async def test_a_call_cut_short_is_no_error(chat: Post, say: Say, syntax: str) -
     assert message["content"] == "<tool_call>\n" + CALL.split("\n")[1][: len(message["content"]) - 12]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 async def test_what_tool_choice_demands_is_valid_against_the_schema(chat: Post, seed: int, syntax: str) -> None:
     """The model is untrained: all sense in its answer is the grammar's."""
     demands: list[Json] = [
@@ -175,7 +177,7 @@ async def test_what_tool_choice_demands_is_valid_against_the_schema(chat: Post, 
         {"tools": [WEATHER, NOW], "tool_choice": {"type": "function", "function": {"name": "weather"}}},
     ]
     for demand in demands:
-        body = {**demand, "temperature": 1.5, "seed": seed, "max_tokens": 250, "reasoning_effort": "none"}
+        body = {**demand, "temperature": 1.5, "seed": seed, "max_tokens": 400, "reasoning_effort": "none"}
         message, reason = await both(chat, **body)
         assert reason == "tool_calls"
         ((name, given),) = arguments(message)
@@ -203,7 +205,7 @@ async def test_an_answer_follows_its_schema(chat: Post, say: Say, thinking: bool
 @pytest.mark.parametrize("syntax", ["hermes"], indirect=True)
 async def test_an_untrained_model_follows_its_schema(chat: Post, syntax: str) -> None:
     wanted = {"type": "json_schema", "json_schema": {"name": "w", "schema": SCHEMA, "strict": True}}
-    for seed in range(4):
+    for seed in range(2):
         body = {"response_format": wanted, "temperature": 1.5, "seed": seed, "reasoning_effort": "none"}
         message, reason = await both(chat, **body, max_tokens=250)
         assert reason == "stop"
@@ -282,11 +284,12 @@ async def test_results_of_calls_reach_the_template(large: Engine, syntax: str) -
     ]
     transport = httpx.ASGITransport(create_app(templated(large, "qwen-json")))
     async with httpx.AsyncClient(transport=transport, base_url="http://engine") as client:
-        body = {"messages": messages, "tools": [NOW], "chat_template_kwargs": {"enable_thinking": False}}
+        body = {"messages": messages, "tools": [WEATHER, NOW], "chat_template_kwargs": {"enable_thinking": False}}
         prompt = (await client.post("/apply-template", json=body)).json()["prompt"]
     head, _, tail = prompt.partition("<|im_start|>user\nHello<|im_end|>\n")
     assert head.startswith("<|im_start|>system\nBe brief.\n\n# Tools")
-    assert json.dumps(NOW) in head
+    assert json.dumps(WEATHER) in head
+    assert '{"name": "now", "parameters": {"type": "object", "properties": {}}}' in head
     assert tail == (
         '<|im_start|>assistant\n<think>\nHm.\n</think>\n\n<tool_call>\n{"name": "weather", "arguments": {"days":3}}\n'
         "</tool_call><|im_end|>\n<|im_start|>user\n<tool_response>\nsun\n</tool_response><|im_end|>\n"

@@ -12,12 +12,13 @@ from pascal_engine.server.chat.schema import ChatBody, Function
 _SPACING = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 _ANYTHING = "/(?s:.*)/"
 _GAP = "gap: /\\n{0,2}/\n"
-_THOUGHT = f'thought: thought_text gap\nthought_text[suffix="{CLOSE_THOUGHT}"]: {_ANYTHING}\n'
+# Text that ends with a tag is matched lazily, without regard to the rest: what begins with a thought must not match.
 _FREE = f"""\
 free: FREE
-FREE: {_ANYTHING} & ~/(?s:.*){OPEN_CALL}(?s:.*)/
+FREE: {_ANYTHING} & ~/(?s:.*){OPEN_CALL}(?s:.*)/ & ~/{OPEN_THOUGHT}(?s:.*)/
 free_calls: up_to_call calls_begun
-up_to_call[suffix="{OPEN_CALL}"]: {_ANYTHING}
+up_to_call[suffix="{OPEN_CALL}"]: NO_THOUGHT
+NO_THOUGHT: {_ANYTHING} & ~/{OPEN_THOUGHT}(?s:.*)/
 """
 
 
@@ -52,8 +53,14 @@ def _start(thinking: Thinking, rule: str) -> str:
     """An answer that is `rule`, behind the thought where there is or may be one."""
     if thinking == "no":
         return f"start: {rule}\n{_GAP}"
-    opening = "thought" if thinking == "open" else f'("{OPEN_THOUGHT}" thought)?'
-    return f"start: {opening} after_thought\nafter_thought: {rule}\n{_GAP}{_THOUGHT}"
+    thought, text = ("thought", _ANYTHING) if thinking == "open" else ("thought?", f"/{OPEN_THOUGHT}(?s:.*)/")
+    rules = [
+        f"start: {thought} after_thought",
+        f"after_thought: {rule}",
+        "thought: thought_text gap",
+        f'thought_text[suffix="{CLOSE_THOUGHT}"]: {text}',
+    ]
+    return "\n".join(rules) + f"\n{_GAP}"
 
 
 def _call_rules(functions: Sequence[Function], dialect: Dialect, several: bool) -> str:

@@ -14,11 +14,18 @@ def render_chat(engine: Engine, body: PromptBody) -> str:
     messages = [_for_template(message, capabilities) for message in body.messages]
     return engine.template.render(
         messages,
-        tools=body.tools or None,
+        tools=[_with_parameters(tool) for tool in body.tools] or None,
         add_generation_prompt=body.add_generation_prompt and not body.continues,
         continue_final_message=body.continues,
         variables={**engine.defaults.template_variables, **body.template_variables},
     )
+
+
+def _with_parameters(tool: dict[str, Any]) -> dict[str, Any]:
+    """The tool with a schema of its arguments, which templates take for granted."""
+    if tool["function"].get("parameters") is not None:
+        return tool
+    return {**tool, "function": {**tool["function"], "parameters": {"type": "object", "properties": {}}}}
 
 
 def _for_template(message: Message, capabilities: Capabilities) -> dict[str, Any]:
