@@ -1,4 +1,4 @@
-"""The tables of all fields of the engine's API, made of its schemas: `python bench/fields.py` writes docs/api-fields.md."""
+"""The tables of all fields of the API, made of its schemas: `python bench/fields.py` writes docs/api-fields.md."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def page() -> str:
 
 
 REFUSALS = """\
-Fields of llama-server and OpenAI that the engine knows and does not do. The values of the middle column ask for nothing
-and are accepted."""
+Fields of llama-server, OpenAI and Anthropic that the engine knows and does not do. The values of the middle column ask
+for nothing and are accepted."""
 
 
 def _routes() -> list[Route]:
@@ -81,16 +81,15 @@ def _ignored(table: list[Route]) -> str:
 
 
 def _refused(table: list[Route]) -> str:
-    rows = []
-    for name, neutral in sorted(REFUSED.items()):
-        at = [
-            route.paths[0]
-            for route in table
-            if route.body is not None and issubclass(route.body, GenerationBody) and name not in route.body.model_fields
-        ]
-        if at:
-            rows.append((f"`{name}`", ", ".join(f"`{json.dumps(value)}`" for value in neutral), _paths(at)))
-    return _table(("Field", "Accepted values", "Refused by"), rows)
+    rows: dict[tuple[str, str], list[str]] = {}
+    for route in table:
+        assert route.body is not None
+        own = {} if route.body.refused is REFUSED and not issubclass(route.body, GenerationBody) else route.body.refused
+        for name, neutral in own.items():
+            if name not in route.body.model_fields:
+                values = ", ".join(f"`{json.dumps(value)}`" for value in neutral)
+                rows.setdefault((f"`{name}`", values), []).append(route.paths[0])
+    return _table(("Field", "Accepted values", "Refused by"), [(*row, _paths(at)) for row, at in sorted(rows.items())])
 
 
 def _paths(paths: list[str]) -> str:

@@ -73,11 +73,11 @@ class Engine:
     info: ModelInfo
     tokenizer: Tokenizer
     template: ChatTemplate
+    constraints: ConstraintCompiler
     model: Model
     scheduler: Scheduler
     worker: Worker
     slot_states: SlotStates
-    constraints: ConstraintCompiler
     defaults: RequestDefaults
 
     @classmethod
@@ -109,7 +109,7 @@ class Engine:
         slot_states = SlotStates(scheduler, pools, fingerprint)
         constraints = ConstraintCompiler(tokenizer)
         worker = Worker(scheduler)
-        return cls(info, tokenizer, template, model, scheduler, worker, slot_states, constraints, options.defaults)
+        return cls(info, tokenizer, template, constraints, model, scheduler, worker, slot_states, options.defaults)
 
 
 def _backend(options: EngineOptions) -> Backend:

@@ -64,7 +64,7 @@ def test_flags_set_what_they_name(tmp_path: Path) -> None:
     [
         (["--top-p", "2"], "the default of top_p is wrong: Input should be less than or equal to 1"),
         (["--temp", "hot"], "'hot' is not a number"),
-        (["--samplers", "magic"], "'magic' in 'samplers' is none of this engine's samplers"),
+        (["--samplers", "magic"], "the sampler 'magic' is not known"),
         (["--slot-save-path", "/nowhere/at/all"], "there is no folder /nowhere/at/all"),
         (["--api-key", ","], "it is empty"),
         (["--api-key-file", "/nowhere"], "/nowhere cannot be read"),

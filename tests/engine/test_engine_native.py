@@ -148,9 +148,6 @@ async def test_logit_bias_in_all_its_forms(served: Engine) -> None:
         [[5, 1], [5, 0.5], [6, 3], [6, False], ["Hello", -2.0]],
     ):
         assert dict(request_of(served, logit_bias=given).sampling.logit_bias) == expected
-    ends = served.tokenizer.end_of_generation
-    banned = request_of(served, logit_bias=[[min(ends), 5]], ignore_eos=True).sampling.logit_bias
-    assert dict(banned) == dict.fromkeys(ends, BAN)
 
 
 @pytest.mark.parametrize(
@@ -169,8 +166,8 @@ async def test_logit_bias_in_all_its_forms(served: Engine) -> None:
         ({"repeat_last_n": -2}, "'repeat_last_n' is wrong"),
         ({"dry_base": 0.5}, "'dry_base' is wrong"),
         ({"dry_sequence_breakers": []}, "'dry_sequence_breakers' is wrong"),
-        ({"samplers": ["top_k", "magic"]}, "'magic' in 'samplers' is none of this engine's samplers"),
-        ({"samplers": "kz"}, "'z' in 'samplers'"),
+        ({"samplers": ["top_k", "magic"]}, "the sampler 'magic' is not known"),
+        ({"samplers": "kz"}, "the sampler 'z' is not known"),
         ({"seed": -2}, "'seed' is wrong"),
         ({"n_probs": 1001}, "'n_probs' is wrong"),
         ({"n_predict": -2}, "'n_predict' is wrong"),

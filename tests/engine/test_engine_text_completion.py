@@ -1,6 +1,7 @@
 """/v1/completions: several choices and prompts, echo, log-probabilities; the official client at its defaults."""
 
 from collections.abc import AsyncIterator, Callable
+from itertools import takewhile
 
 import httpx
 import pytest
@@ -121,6 +122,26 @@ def test_log_probabilities_are_told_with_their_text(served: Engine) -> None:
     assert str(whole["tokens"][2]).startswith("bytes:\\x")
     assert whole["token_logprobs"] == [-0.5] * len(tokens)
     assert whole["top_logprobs"][0] == {"a": -0.5}
+    assert [entry["id"] for entry in whole["content"]] == tokens  # type: ignore[index]
+
+
+async def test_log_probabilities_come_in_both_shapes(post: Post) -> None:
+    asked = {**SHORT, "temperature": 0, "logprobs": 3}
+    whole = (await post(PATH, **asked)).json()["choices"][0]
+    told = whole["logprobs"]
+    assert b"".join(bytes(entry["bytes"]) for entry in told["content"]).decode("utf-8", "replace") == whole["text"]
+    assert [next(iter(top)) for top in told["top_logprobs"]] == told["tokens"]
+    assert all(len(top) == 3 for top in told["top_logprobs"])
+    assert [entry["logprob"] for entry in told["content"]] == told["token_logprobs"]
+    valid = list(takewhile(lambda token: not token.startswith("bytes:"), told["tokens"]))
+    assert len(valid) > 2
+    assert told["text_offset"][: len(valid)] == [len("".join(valid[:at])) for at in range(len(valid))]
+    chunks = events(await post(PATH, **asked, stream=True))
+    parts = [chunk["choices"][0]["logprobs"] for chunk in chunks if chunk["choices"][0]["logprobs"]]
+    assert joined(parts) == told
+    only = (await post(PATH, **{**asked, "logprobs": 0})).json()["choices"][0]["logprobs"]
+    assert only["token_logprobs"] == told["token_logprobs"]
+    assert not any(only["top_logprobs"])
 
 
 async def test_official_client_completes_and_streams(official: AsyncOpenAI) -> None:

@@ -125,11 +125,11 @@ class _Own:
         return JSONResponse(status.models(self._engine, self._created))
 
     async def chat(self, engine: Engine, body: ChatBody) -> Response:
-        """Answers a chat in OpenAI's shape."""
+        """The next message of a chat, in OpenAI's form."""
         return await chat.respond(engine, cleaned(body) if self._options.prefix_hygiene == "all" else body)
 
     async def create_message(self, engine: Engine, body: MessagesBody) -> Response:
-        """Answers a chat in Anthropic's shape."""
+        """The next message of a chat, in Anthropic's form."""
         return await create_message(engine, body, hygiene=self._options.prefix_hygiene != "off")
 
     async def count_message(self, engine: Engine, body: CountTokensBody) -> Response:
@@ -137,7 +137,7 @@ class _Own:
         return await count_message(engine, body, hygiene=self._options.prefix_hygiene != "off")
 
     async def create_response(self, engine: Engine, body: ResponsesBody) -> Response:
-        """Answers a chat in the shape of OpenAI's responses."""
+        """The next items of a chat, in the form of OpenAI's responses."""
         return await create_response(engine, body, hygiene=self._options.prefix_hygiene == "all")
 
     async def count_input(self, engine: Engine, body: InputTokensBody) -> Response:

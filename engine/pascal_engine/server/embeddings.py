@@ -1,7 +1,8 @@
 """/v1/embeddings as OpenAI shapes it, /embedding as llama-server does."""
 
 import base64
-from typing import Any, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -11,11 +12,11 @@ from starlette.responses import Response
 from pascal_engine.engine import Engine
 from pascal_engine.schedule.pooling import Pooling
 from pascal_engine.schedule.sequence import Embedded, Finished, GenerationRequest
-from pascal_engine.server.errors import ApiError, not_supported
+from pascal_engine.server.errors import ApiError
 from pascal_engine.server.generations import Generations, Indexed
 from pascal_engine.server.prompts import prompt_tokens
 from pascal_engine.server.respond import whole
-from pascal_engine.server.schemas import Body
+from pascal_engine.server.schemas import IGNORED, Body
 
 MOST_INPUTS = 2048
 
@@ -26,20 +27,26 @@ Prompt = str | list[int]
 class EmbeddingsBody(Body):
     """One input or a list of them, each a text or token ids; `content` is llama-server's other name for `input`."""
 
-    input: Prompt | list[Prompt] | None = None
-    content: Prompt | list[Prompt] | None = None
-    model: str | None = None
-    encoding_format: Literal["float", "base64"] = "float"
-    embd_normalize: int = 2
-    dimensions: int | None = None
-    # These change nothing in what is computed.
-    user: str = ""
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    refused: ClassVar[Mapping[str, tuple[object, ...]]] = {"dimensions": ()}
+
+    input: Prompt | list[Prompt] | None = Field(
+        None, description="A text, its token ids, or a list of such inputs, at most 2048."
+    )
+    content: Prompt | list[Prompt] | None = Field(
+        None, description="The same as `input`; the answer then has llama-server's shape on every route."
+    )
+    encoding_format: Literal["float", "base64"] = Field(
+        "float", description="Numbers, or the bytes of float32 values, the lowest first, in base64."
+    )
+    embd_normalize: Annotated[int, Field(ge=-1, le=64)] = Field(
+        2, description="-1: as it is; 0: to the range of 16-bit integers; 1, 2 and above: by the norm of that order."
+    )
+    model: str | None = Field(None, description="Any name: there is one model.", json_schema_extra=IGNORED)
+    user: str = Field("", description="Changes nothing.", json_schema_extra=IGNORED)
+    metadata: dict[str, Any] = Field(default_factory=dict, description="Changes nothing.", json_schema_extra=IGNORED)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self.dimensions is not None:
-            raise not_supported("'dimensions'")
         if (self.input is None) == (self.content is None):
             raise ValueError("give either 'input' or 'content'")
         if not 0 < len(self.inputs) <= MOST_INPUTS:

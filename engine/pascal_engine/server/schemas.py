@@ -1,14 +1,14 @@
 """Request bodies. What this engine cannot do is refused here, never ignored."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from pascal_engine.engine import Engine
 from pascal_engine.sampling.constraint import Constraint
 from pascal_engine.schedule.sequence import GenerationRequest
-from pascal_engine.server.errors import ApiError, not_supported
+from pascal_engine.server.errors import not_supported
 from pascal_engine.server.sampling_fields import SamplingFields
 
 REFUSED: Mapping[str, tuple[object, ...]] = {
@@ -71,14 +71,16 @@ class Body(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
+    refused: ClassVar[Mapping[str, tuple[object, ...]]] = REFUSED
+
     @model_validator(mode="before")
     @classmethod
     def _refuse_unsupported(cls, data: object) -> object:
         if not isinstance(data, dict):
             raise ValueError("the body must be a JSON object")
         given = {key: value for key, value in data.items() if value is not None}
-        for key in sorted(given.keys() & REFUSED.keys() - cls.model_fields.keys()):
-            if given.pop(key) not in REFUSED[key]:
+        for key in sorted(given.keys() & cls.refused.keys() - cls.model_fields.keys()):
+            if given.pop(key) not in cls.refused[key]:
                 raise not_supported(f"'{key}'")
         return given
 
@@ -154,9 +156,6 @@ class GenerationBody(SamplingFields, Body):
     def request(self, engine: Engine, tokens: list[int]) -> GenerationRequest:
         """The request for a prompt of `tokens`. Raises a 400 for what does not exist, `ConstraintError` for a bad
         grammar."""
-        n_slots = len(engine.scheduler.slots)
-        if self.id_slot >= n_slots:
-            raise ApiError(400, f"there is no slot {self.id_slot}; slots run from 0 to {n_slots - 1}")
         return GenerationRequest(
             tuple(tokens),
             self.limit(engine),

@@ -20,6 +20,7 @@ from pascal_engine.server.text_logprobs import Logprobs, TextLogprobs, joined
 from pascal_engine.server.timings import finish_reason, openai_usage, timings
 
 MOST_CHOICES = 128
+MOST_LOGPROBS = 1000
 
 Prompt = str | list[int]
 
@@ -27,11 +28,15 @@ Prompt = str | list[int]
 class TextCompletionBody(GenerationBody):
     """/v1/completions; `prompt` is one prompt or a list of them, each a text or token ids."""
 
-    prompt: Prompt | list[Prompt]
-    n: Annotated[int, Field(ge=1, le=MOST_CHOICES)] = 1
-    best_of: int | None = None
-    echo: bool = False
-    logprobs: Annotated[int, Field(ge=0)] | None = None
+    prompt: Prompt | list[Prompt] = Field(description="A text, its token ids, or a list of such prompts.")
+    n: Annotated[int, Field(ge=1, le=MOST_CHOICES)] = Field(
+        1, description="Choices for each prompt; with a seed, each has its own: the seed, the seed + 1, and so on."
+    )
+    best_of: int | None = Field(None, description="May only be the same as `n`.")
+    echo: bool = Field(False, description="Each choice begins with its prompt; not together with `logprobs`.")
+    logprobs: Annotated[int, Field(ge=0, le=MOST_LOGPROBS)] | None = Field(
+        None, description="Each token comes with the logarithm of its probability, and those of the N likeliest ones."
+    )
 
     @model_validator(mode="after")
     def _check(self) -> Self:

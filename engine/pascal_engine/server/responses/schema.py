@@ -1,27 +1,11 @@
 """Bodies of /v1/responses and /v1/responses/input_tokens."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from pascal_engine.server.errors import not_supported
-from pascal_engine.server.schemas import Body
-
-# Fields that this engine does not implement, with the values that ask for nothing.
-_REFUSED: Mapping[str, tuple[object, ...]] = {
-    "background": (False,),
-    "conversation": (),
-    "context_management": ([],),
-    "include": ([], ["reasoning.encrypted_content"]),
-    "max_tool_calls": (),
-    "moderation": (),
-    "previous_response_id": ("",),
-    "prompt": (),
-    "store": (False,),
-    "top_logprobs": (0,),
-    "truncation": ("disabled",),
-}
+from pascal_engine.server.schemas import IGNORED, Body
 
 
 class Reasoning(BaseModel):
@@ -53,25 +37,44 @@ class StreamOptions(BaseModel):
 class InputTokensBody(Body):
     """What makes a prompt."""
 
-    input: str | list[dict[str, Any]]
-    model: str | None = None
-    instructions: str | None = None
-    tools: list[dict[str, Any]] = Field(default_factory=list)
-    tool_choice: str | dict[str, Any] = "auto"
-    parallel_tool_calls: bool = True
-    reasoning: Reasoning = Field(default_factory=Reasoning)
-    text: Text = Field(default_factory=Text)
-    chat_template_kwargs: dict[str, Any] = Field(default_factory=dict)
+    refused: ClassVar[Mapping[str, tuple[object, ...]]] = {
+        "background": (False,),
+        "context_management": ([],),
+        "conversation": (),
+        "include": ([], ["reasoning.encrypted_content"]),
+        "max_tool_calls": (),
+        "moderation": (),
+        "previous_response_id": ("",),
+        "prompt": (),
+        "store": (False,),
+        "top_logprobs": (0,),
+        "truncation": ("disabled",),
+    }
 
-    @model_validator(mode="before")
-    @classmethod
-    def _refuse(cls, data: object) -> object:
-        if not isinstance(data, dict):
-            return data
-        for name, neutral in _REFUSED.items():
-            if data.get(name) is not None and data[name] not in neutral:
-                raise not_supported(f"'{name}'")
-        return {name: value for name, value in data.items() if name not in _REFUSED}
+    input: str | list[dict[str, Any]] = Field(
+        description="A text of the user, or items: messages (text only), `function_call`, `function_call_output`,"
+        " `reasoning`."
+    )
+    model: str | None = Field(None, description="Any name: there is one model.", json_schema_extra=IGNORED)
+    instructions: str | None = Field(None, description="The system prompt, before all items.")
+    tools: list[dict[str, Any]] = Field(
+        default_factory=list, description="Functions that the model may call; no other types."
+    )
+    tool_choice: str | dict[str, Any] = Field(
+        "auto", description="`none`, `auto`, `required`, or an object that names the one function to call."
+    )
+    parallel_tool_calls: bool = Field(True, description="Whether one answer may call several functions.")
+    reasoning: Reasoning = Field(
+        default_factory=Reasoning,
+        description="`effort`: `none` sets `enable_thinking` to false; anything else is handed to the template.",
+    )
+    text: Text = Field(
+        default_factory=Text,
+        description="`format`: `text`, `json_object`, or `json_schema` with the schema that the answer follows.",
+    )
+    chat_template_kwargs: dict[str, Any] = Field(
+        default_factory=dict, description="Variables of the model's chat template, such as `enable_thinking`."
+    )
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -83,16 +86,21 @@ class InputTokensBody(Body):
 class ResponsesBody(InputTokensBody):
     """/v1/responses."""
 
-    max_output_tokens: Annotated[int, Field(ge=1)] | None = None
-    stream: bool = False
-    stream_options: StreamOptions = Field(default_factory=StreamOptions)
-    temperature: Annotated[float, Field(ge=0)] | None = None
-    top_p: Annotated[float, Field(ge=0, le=1)] | None = None
-    # These change nothing in what is generated.
-    metadata: dict[str, Any] = Field(default_factory=dict)
-    prompt_cache_key: str | None = None
-    prompt_cache_retention: str | None = None
-    safety_identifier: str | None = None
-    service_tier: str | None = None
-    user: str | None = None
-    client_metadata: dict[str, Any] = Field(default_factory=dict)
+    max_output_tokens: Annotated[int, Field(ge=1)] | None = Field(None, description="The most tokens to generate.")
+    stream: bool = Field(False, description="The answer comes in parts, as server-sent events.")
+    stream_options: StreamOptions = Field(
+        default_factory=StreamOptions, description="`include_obfuscation` may be false, which it always is."
+    )
+    temperature: Annotated[float, Field(ge=0)] | None = Field(
+        None, description="As on the other routes; the default is the server's."
+    )
+    top_p: Annotated[float, Field(ge=0, le=1)] | None = Field(
+        None, description="As on the other routes; the default is the server's."
+    )
+    metadata: dict[str, Any] = Field(default_factory=dict, description="Only shown in the answer.")
+    user: str | None = Field(None, description="Only shown in the answer.")
+    client_metadata: dict[str, Any] | None = Field(None, description="Changes nothing.", json_schema_extra=IGNORED)
+    prompt_cache_key: str | None = Field(None, description="Changes nothing.", json_schema_extra=IGNORED)
+    prompt_cache_retention: str | None = Field(None, description="Changes nothing.", json_schema_extra=IGNORED)
+    safety_identifier: str | None = Field(None, description="Changes nothing.", json_schema_extra=IGNORED)
+    service_tier: str | None = Field(None, description="Changes nothing.", json_schema_extra=IGNORED)
