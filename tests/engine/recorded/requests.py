@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 HI = [{"role": "user", "content": "Say hello."}]
+PREFILL = [*HI, {"role": "assistant", "content": "Well,"}]
+PARTS = [{"role": "user", "content": [{"type": "text", "text": part} for part in ("Say", "hi")]}]
 CAPITAL = [{"role": "user", "content": "What is the capital of France?"}]
 FOX = "The quick brown fox"
 GREEDY = {"temperature": 0, "ignore_eos": True}
@@ -277,7 +279,7 @@ CHAT = (
     ),
     _chat("format-text", response_format={"type": "text"}),
     _chat("format-unknown", response_format={"type": "xml"}),
-    _chat("text-parts", [{"role": "user", "content": [{"type": "text", "text": part} for part in ("Say", "hi")]}]),
+    _chat("text-parts", PARTS),
     _chat(
         "image",
         [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}}]}],
@@ -288,7 +290,8 @@ CHAT = (
     _chat("no-role", [{"content": "Hello"}]),
     _chat("content-null", [{"role": "user", "content": None}]),
     _chat("content-number", [{"role": "user", "content": 5}]),
-    _chat("prefill", [*HI, {"role": "assistant", "content": "Well,"}]),
+    _chat("prefill", PREFILL, grammar='root ::= " hello"', ignore_eos=False, max_tokens=40),
+    _chat("prefill-stream", PREFILL, grammar='root ::= " hello"', ignore_eos=False, max_tokens=40, **STREAM),
     _chat("empty-messages", []),
     _chat("messages-text", "Hello"),
     Exchange("chat-no-messages", "/v1/chat/completions", {"max_tokens": 2}),
@@ -323,8 +326,9 @@ TEXT = (
     Exchange("detokenize-unknown", "/detokenize", {"tokens": [60000]}),
     Exchange("template", "/apply-template", {"messages": HI}),
     Exchange("template-system", "/apply-template", {"messages": [{"role": "system", "content": "Be brief."}, *HI]}),
+    Exchange("template-parts", "/apply-template", {"messages": PARTS}),
     Exchange("template-tools", "/apply-template", {"messages": CALLED, "tools": TOOLS}),
-    Exchange("template-prefill", "/apply-template", {"messages": [*HI, {"role": "assistant", "content": "Well,"}]}),
+    Exchange("template-prefill", "/apply-template", {"messages": PREFILL}),
     Exchange("template-tools-special", "/apply-template", {"messages": HI, "tools": TOOLS, "tool_choice": "none"}),
     _thinking(Exchange("template-thinking", "/apply-template", {"messages": HI})),
     _thinking(
