@@ -26,7 +26,9 @@ Ask = Callable[[str], Any]
 
 def _has_client() -> bool:
     command = ["node", "-e", "require('openai')"]
-    return shutil.which("node") is not None and subprocess.run(command, capture_output=True, check=False).returncode == 0
+    return (
+        shutil.which("node") is not None and subprocess.run(command, capture_output=True, check=False).returncode == 0
+    )
 
 
 pytestmark = pytest.mark.skipif(not _has_client(), reason="needs node and the package openai: make sdk-js")
