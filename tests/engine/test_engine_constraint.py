@@ -202,12 +202,11 @@ def test_what_would_crash_or_never_end_is_refused_and_the_next_one_is_not() -> N
 @pytest.mark.parametrize(
     "wanted",
     [
-        {"enum": [f"value{n}" for n in range(15_000)]},
         {"type": "object", "properties": {f"key{n}": {"type": "string"} for n in range(5_000)}},
         {"$defs": {"a": {"allOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"}]}}, "$ref": "#/$defs/a"},
         {"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"},
     ],
-    ids=["enum", "properties", "allOf", "loop"],
+    ids=["properties", "allOf", "loop"],
 )
 def test_schemas_beyond_the_bounds_are_refused(wanted: object) -> None:
     with pytest.raises(ConstraintError, match="the JSON schema cannot be used"):
