@@ -1,6 +1,8 @@
 """/v1/chat/completions: tools, thoughts, schemas, probabilities, several choices; streams add up to whole answers."""
 
+import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
@@ -241,6 +243,40 @@ async def test_probabilities_of_tokens(chat: Post, syntax: str, large: Engine) -
     bare = (await chat(**{**body, "top_logprobs": 0})).json()["choices"][0]["logprobs"]["content"]
     assert [entry["top_logprobs"] for entry in bare] == [[]] * 12
     assert (await chat(max_tokens=2)).json()["choices"][0]["logprobs"] is None
+
+
+@pytest.mark.parametrize("syntax", ["hermes"], indirect=True)
+async def test_a_stream_tells_how_far_it_is(chat: Post, syntax: str) -> None:
+    long = [{"role": "user", "content": "How far are you now? " * 9}]
+    body = {"messages": long, "return_progress": True, "timings_per_token": True, "max_tokens": 6, "ignore_eos": True}
+    chunks = Streamed(await chat(**body, stream=True)).chunks
+    told = [chunk["prompt_progress"] for chunk in chunks if "prompt_progress" in chunk]
+    assert len(told) > 1
+    assert told[-1]["processed"] == told[-1]["total"]
+    assert all("timings" in chunk for chunk in chunks if "prompt_progress" in chunk)
+    counts = [chunk["timings"]["predicted_n"] for chunk in chunks if "timings" in chunk]
+    assert counts == sorted(counts)
+    assert counts[-1] == 6
+
+
+@pytest.mark.parametrize("syntax", ["hermes"], indirect=True)
+async def test_a_slow_template_holds_nobody_up(
+    chat: Post, syntax: str, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rendering, released, render = threading.Event(), threading.Event(), ChatTemplate.render
+
+    def slow(self: ChatTemplate, *args: Any, **kwargs: Any) -> str:  # noqa: ANN401
+        rendering.set()
+        assert released.wait(timeout=20)
+        return render(self, *args, **kwargs)
+
+    monkeypatch.setattr(ChatTemplate, "render", slow)
+    answer = asyncio.ensure_future(chat(max_tokens=2))
+    assert await asyncio.to_thread(rendering.wait, 20)
+    assert (await client.get("/health")).status_code == 200
+    assert not answer.done()
+    released.set()
+    assert (await answer).status_code == 200
 
 
 @pytest.mark.parametrize("syntax", ["hermes"], indirect=True)

@@ -2,13 +2,14 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Protocol
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from pascal_engine.schedule.sequence import Delta, Embedded, Event, Failed, Finished, GenerationRequest, Progress
+from pascal_engine.schedule.sequence import Delta, Embedded, Event, Failed, Finished, GenerationRequest, Progress, Usage
 from pascal_engine.schedule.worker import Worker
 from pascal_engine.server.errors import ApiError
 
@@ -31,13 +32,18 @@ class Generation:
         """Frees the slot; harmless after the end."""
         self._worker.cancel(self._sequence)
 
-    async def events(self) -> AsyncIterator[Delta | Finished]:
-        """Deltas, then `Finished`; a failure of the engine is an `ApiError`."""
+    def usage(self, n_predicted: int) -> Usage:
+        """Tokens and times so far, when `n_predicted` tokens of the answer are there."""
+        return self._sequence.usage(n_predicted, time.perf_counter())
+
+    async def events(self) -> AsyncIterator[Progress | Delta | Finished]:
+        """How far the prompt is, if the request asks for that; deltas; then `Finished`. A failure of the engine is an
+        `ApiError`."""
         while True:
             event = await self._events.get()
             if isinstance(event, Failed):
                 raise ApiError(500, event.message)
-            if isinstance(event, Progress | Embedded):
+            if isinstance(event, Embedded):
                 continue
             yield event
             if isinstance(event, Finished):

@@ -15,6 +15,7 @@ from pascal_engine.server.chat.events import (
     ChatEvent,
     ChatPart,
     ContentText,
+    PromptProgress,
     ReasoningText,
     ToolCallArguments,
     ToolCallStart,
@@ -24,7 +25,7 @@ from pascal_engine.server.chat.prompt import render_chat
 from pascal_engine.server.chat.run import ChatRun, start_choices
 from pascal_engine.server.chat.schema import MOST_LOGPROBS, ChatBody, TemplateBody
 from pascal_engine.server.respond import frame, stream, whole
-from pascal_engine.server.timings import openai_usage, timings
+from pascal_engine.server.timings import openai_usage, progress, timings
 
 _DONE = "data: [DONE]\n\n"
 
@@ -37,7 +38,7 @@ async def apply_template(engine: Engine, body: TemplateBody) -> Response:
 async def respond(engine: Engine, body: ChatBody) -> Response:
     """The next message of a chat, in OpenAI's form."""
     choices = Choices(await start_choices(engine, body))
-    shape = _Shape(engine, body)
+    shape = _Shape(engine, body, choices)
     if body.stream:
         return stream(choices, lambda event: map(frame, shape.chunks(event)), end=_DONE)
     return whole(choices, shape.answer)
@@ -56,6 +57,10 @@ class Choices:
 
     def __init__(self, runs: Sequence[ChatRun]) -> None:
         self._runs = runs
+
+    def usage(self, index: int) -> Usage:
+        """Tokens and times of one answer so far."""
+        return self._runs[index].usage()
 
     def cancel(self) -> None:
         for run in self._runs:
@@ -128,8 +133,8 @@ class _Choice:
 class _Shape:
     """The JSON objects of one response."""
 
-    def __init__(self, engine: Engine, body: ChatBody) -> None:
-        self._body = body
+    def __init__(self, engine: Engine, body: ChatBody, sources: Choices) -> None:
+        self._body, self._sources = body, sources
         most = MOST_LOGPROBS if body.top_logprobs is None else body.top_logprobs
         self._logprobs = LogprobsShape(engine.tokenizer, most) if body.logprobs else None
         self._model = body.model or engine.info.name
@@ -151,7 +156,15 @@ class _Shape:
         event = item.event
         if isinstance(event, ChatEnd):
             return self._last_chunks(item.index, event)
-        return [*self._opening(item.index), self._chunk(item.index, _delta_of(event), None, event.deltas)]
+        chunks = self._opening(item.index)
+        if isinstance(event, PromptProgress):
+            chunks = chunks or [self._chunk(item.index, {}, None, ())]
+            chunks[-1] |= {"prompt_progress": progress(event.progress)}
+        else:
+            chunks.append(self._chunk(item.index, _delta_of(event), None, event.deltas))
+        if self._body.timings_per_token:
+            chunks[-1] |= {"timings": timings(self._sources.usage(item.index))}
+        return chunks
 
     def _last_chunks(self, index: int, end: ChatEnd) -> list[dict[str, object]]:
         self._usages.append(end.finished.usage)

@@ -3,9 +3,17 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from pascal_engine.schedule.sequence import Delta, Finished
+from pascal_engine.schedule.sequence import Delta, Finished, Progress
 
 ChatEndReason = Literal["stop", "length", "tool_calls"]
+
+
+@dataclass(frozen=True)
+class PromptProgress:
+    """How far the prompt is; sent only where the body asks for it."""
+
+    progress: Progress
+    deltas: tuple[Delta, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -54,4 +62,4 @@ class ChatEnd:
 
 
 ChatPart: TypeAlias = ReasoningText | ContentText | ToolCallStart | ToolCallArguments
-ChatEvent: TypeAlias = ChatPart | ChatEnd
+ChatEvent: TypeAlias = PromptProgress | ChatPart | ChatEnd

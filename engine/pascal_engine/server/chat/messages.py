@@ -51,6 +51,8 @@ class Message(BaseModel):
         if not isinstance(data, Mapping):
             raise ValueError("a message must be an object with 'role' and 'content'")
         content = data.get("content")
+        if not isinstance(content, str | list | None):
+            raise ValueError("the 'content' of a message must be text or a list of parts")
         for part in content if isinstance(content, list) else ():
             _check_part(part)
         if data.get("function_call") is not None:
@@ -71,8 +73,12 @@ class Message(BaseModel):
         return self.content or ""
 
     def as_given(self) -> dict[str, Any]:
-        """The fields that the client sent, with their values."""
-        return self.model_dump(exclude_unset=True)
+        """The fields that the client sent, with their values; templates ask whether there are `tool_calls`, so that
+        none at all must not be there."""
+        fields = self.model_dump(exclude_unset=True)
+        return {
+            name: value for name, value in fields.items() if value is not None and (name, value) != ("tool_calls", [])
+        }
 
 
 def parsed_arguments(arguments: object) -> object:

@@ -39,7 +39,12 @@ class ChatPlan:
         request = body.request(engine, prompt_tokens(engine, text))
         constraint = constraint_for(engine.constraints, body, dialect, thinking, functions)
         marks = message_ends(request.tokens, engine.tokenizer.end_of_generation)
-        request = replace(request, marks=marks, constraint=constraint or request.constraint)
+        request = replace(
+            request,
+            marks=marks,
+            constraint=constraint or request.constraint,
+            report_progress=body.return_progress and body.stream,
+        )
         shown = body.reasoning_format or engine.defaults.reasoning_format
         return cls(request, dialect, "no" if shown == "none" else thinking, functions)
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Literal
 
 from pascal_engine.engine import Engine
-from pascal_engine.schedule.sequence import Delta, Finished, GenerationRequest
-from pascal_engine.server.chat.events import ChatEnd, ChatEvent
+from pascal_engine.schedule.sequence import Delta, Finished, GenerationRequest, Progress, Usage
+from pascal_engine.server.chat.events import ChatEnd, ChatEvent, PromptProgress
 from pascal_engine.server.chat.parser import OutputParser
 from pascal_engine.server.chat.plan import ChatPlan
 from pascal_engine.server.chat.schema import ChatBody
@@ -43,19 +43,28 @@ class ChatRun:
         self.n_prompt = len(request.tokens)
         self._parser = OutputParser(plan.dialect, plan.thinking, plan.functions)
         self._generation = Generation(engine.worker, request)
+        self._n_predicted = 0
 
     def cancel(self) -> None:
         """Frees the slot; harmless after the end."""
         self._generation.cancel()
 
+    def usage(self) -> Usage:
+        """Tokens and times so far."""
+        return self._generation.usage(self._n_predicted)
+
     async def events(self) -> AsyncIterator[ChatEvent]:
         """What happens, in order; the last event is `ChatEnd`. A failure of the engine is an `ApiError`."""
         waiting: tuple[Delta, ...] = ()
         async for event in self._generation.events():
+            if isinstance(event, Progress):
+                yield PromptProgress(event)
+                continue
             if isinstance(event, Finished):
                 parts = self._parser.finish()
             else:
                 waiting += (event,)
+                self._n_predicted += len(event.tokens)
                 parts = self._parser.add(event.text)
             for part in parts:
                 yield replace(part, deltas=waiting)

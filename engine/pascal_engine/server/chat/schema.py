@@ -185,6 +185,8 @@ class ChatBody(GenerationBody, PromptBody):
     top_logprobs: Annotated[int, Field(ge=0, le=MOST_LOGPROBS)] | None = Field(
         None, description="With `logprobs`, how many of the likeliest tokens are told as well (default: 20)."
     )
+    return_progress: bool = Field(False, description="A stream tells how far the prompt is, in `prompt_progress`.")
+    timings_per_token: bool = Field(False, description="Each chunk of a stream holds `timings`.")
     prompt_cache_key: str = Field("", description="Changes nothing.", json_schema_extra=IGNORED)
     safety_identifier: str = Field("", description="Changes nothing.", json_schema_extra=IGNORED)
 
