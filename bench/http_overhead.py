@@ -2,8 +2,9 @@
 
 One engine serves two arms in turn, each first every other time: requests handed to its scheduler in this process, and
 the same requests sent to its server, whose streams a process of its own reads. Both times the engine itself measures
-how fast it decodes, so that what counts is the time that the server takes away from it. Writes
-docs/results/http_overhead.json.
+how fast it decodes, so that what counts is the time that the server takes away from it. That needs a quiet machine; on
+a busy one look at `server`: the processor time of the server's thread for each token, and what share of a core that is
+at the speed without HTTP. Writes docs/results/http_overhead.json.
 
 Without `--model` the file is `pascal-engine synth --like qwen35moe-1b`, made in .cache when it is not there.
 """
@@ -60,6 +61,11 @@ class Arms:
 
     engine: Engine
     port: int
+    server_clock: int
+
+    def server_seconds(self) -> float:
+        """Processor time of the server's thread so far."""
+        return time.clock_gettime(self.server_clock)
 
     def direct(self, asked: Bodies) -> float:
         events: Queue[Event] = Queue()
@@ -96,25 +102,30 @@ def _read_one(port: int, body: dict[str, object]) -> float:
     return float(json.loads(lines[-1].removeprefix(b"data: "))["timings"]["predicted_per_second"])
 
 
-def serve(engine: Engine) -> int:
-    """Starts the server beside the caller and returns its port."""
+def serve(engine: Engine) -> Arms:
+    """Starts the server beside the caller."""
     config = uvicorn.Config(create_app(engine), port=0, log_level="warning", lifespan="on")
     server = uvicorn.Server(config)
-    threading.Thread(target=server.run, daemon=True).start()
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
     while not server.started:
         time.sleep(0.01)
-    port: int = server.servers[0].sockets[0].getsockname()[1]
-    return port
+    assert thread.ident is not None
+    port = server.servers[0].sockets[0].getsockname()[1]
+    return Arms(engine, port, time.pthread_getcpuclockid(thread.ident))
 
 
 def measure(engine: Engine, n_rounds: int) -> list[dict[str, float]]:
-    """Tokens a second of both arms in each round, after one round for nothing."""
-    arms = Arms(engine, serve(engine))
+    """Tokens a second of both arms in each round, and microseconds of the server for each token, after one round for
+    nothing."""
+    arms = serve(engine)
     ways: dict[str, Callable[[Bodies], float]] = {"direct": arms.direct, "http": arms.http}
     rounds = []
     for number in track(range(n_rounds + 1), "rounds", console=Console(stderr=True)):
         asked = bodies(engine.tokenizer.n_vocab, number)
+        before = arms.server_seconds()
         speeds = {name: ways[name](asked) for name in sorted(ways, reverse=bool(number % 2))}
+        speeds["server_us"] = 1e6 * (arms.server_seconds() - before) / (PARALLEL * DECODED)
         rounds.append(speeds)
     return rounds[1:]
 
@@ -123,7 +134,9 @@ def summary(rounds: list[dict[str, float]]) -> dict[str, object]:
     """Median and spread of both arms, and of the share of its speed that each round lost."""
     lost = [1 - speeds["http"] / speeds["direct"] for speeds in rounds]
     arms = {name: _spread([speeds[name] for speeds in rounds]) for name in ("direct", "http")}
-    return {**arms, "overhead": _spread(lost), "bar": BAR}
+    share = [speeds["server_us"] * speeds["direct"] / 1e6 for speeds in rounds]
+    server = {"us_per_token": _spread([speeds["server_us"] for speeds in rounds]), "share_of_a_core": _spread(share)}
+    return {**arms, "overhead": _spread(lost), "bar": BAR, "server": server}
 
 
 def _spread(values: list[float]) -> dict[str, float]:

@@ -11,6 +11,7 @@ from pascal_engine.backend.protocol import Backend, KvKind
 from pascal_engine.backend.reference import ReferenceBackend
 from pascal_engine.errors import ModelError
 from pascal_engine.gguf import ModelFile
+from pascal_engine.gguf.file_type import file_type_name
 from pascal_engine.hybrid.model import Model
 from pascal_engine.hybrid.params import HyperParams, read_params
 from pascal_engine.memory import StatePools
@@ -64,6 +65,7 @@ class ModelInfo:
     size_bytes: int
     n_vocab: int
     params: HyperParams
+    file_type: str
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,13 @@ class Engine:
             raise ModelError(f"{path}: there is no memory for it; choose a smaller --ctx-size or model.") from error
         scheduler = Scheduler(model, pools, tokenizer, time.perf_counter, cache_bytes=options.cache_bytes)
         info = ModelInfo(
-            str(path), options.alias or file.name, file.n_parameters, file.size_bytes, tokenizer.n_vocab, params
+            str(path),
+            options.alias or file.name,
+            file.n_parameters,
+            file.size_bytes,
+            tokenizer.n_vocab,
+            params,
+            file_type_name(file.get("general.file_type", int)),
         )
         fingerprint = fingerprint_of(path, options.key_type, options.value_type, type(backend).__name__)
         slot_states = SlotStates(scheduler, pools, fingerprint)

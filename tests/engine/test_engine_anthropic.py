@@ -1,13 +1,15 @@
 """The Anthropic Messages API: the official client unchanged, the stream's sequence, what is refused."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 import httpx2
+import jsonschema
 import pytest
-from anthropic import AsyncAnthropic, BadRequestError, OverloadedError
+from anthropic import AsyncAnthropic, AuthenticationError, BadRequestError, OverloadedError
 
 from pascal_engine.engine import Engine
 from pascal_engine.errors import QueueFullError
@@ -15,6 +17,7 @@ from pascal_engine.schedule.scheduler import Scheduler
 from pascal_engine.server import create_app
 from pascal_engine.server.anthropic.schema import CountTokensBody
 from pascal_engine.server.anthropic.translate import chat_body
+from pascal_engine.server.options import ServerOptions
 from tests.engine.harness import Json
 from tests.engine.speaking import Say, make_say
 
@@ -86,6 +89,35 @@ async def test_official_client_calls_tools(official: AsyncAnthropic, say: Say) -
     turns = [*HELLO, {"role": "assistant", "content": message.content}, {"role": "user", "content": results}]
     answer = await official.messages.create(**{**asked, "messages": turns})
     assert (answer.content[0].text, answer.stop_reason) == ("It is sunny.", "end_turn")
+
+
+PLACE: Json = {
+    "type": "object",
+    "properties": {"city": {"enum": ["Köln", "Paris"]}, "days": {"type": "integer", "minimum": 1, "maximum": 9}},
+    "required": ["city", "days"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize("choice", [{"type": "any"}, {"type": "tool", "name": "weather"}])
+async def test_a_model_that_knows_no_tools_is_held_to_calling_one(choice: Any, official: AsyncAnthropic) -> None:
+    tools: list[Any] = [{"name": "weather", "input_schema": PLACE}]
+    message = await official.messages.create(
+        **SHORT, messages=HELLO, tools=tools, tool_choice=choice, thinking={"type": "disabled"}
+    )
+    assert message.stop_reason == "tool_use"
+    call = message.content[-1]
+    assert call.name == "weather"
+    jsonschema.validate(call.input, PLACE)
+
+
+async def test_a_model_that_knows_no_schema_is_held_to_one(official: AsyncAnthropic) -> None:
+    form: Any = {"type": "json_schema", "schema": PLACE}
+    message = await official.messages.create(
+        **SHORT, messages=HELLO, output_config={"format": form}, thinking={"type": "disabled"}
+    )
+    assert message.stop_reason == "end_turn"
+    jsonschema.validate(json.loads(message.content[0].text), PLACE)
 
 
 async def test_the_sequence_of_a_stream(http: httpx.AsyncClient, say: Say) -> None:
@@ -258,6 +290,39 @@ async def test_official_client_raises_its_own_errors(official: AsyncAnthropic, m
     monkeypatch.setattr(Scheduler, "submit", full)
     with pytest.raises(OverloadedError, match="try again later"):
         await official.messages.create(**SHORT, messages=HELLO)
+
+
+async def test_official_client_brings_its_key(large: Engine) -> None:
+    transport = httpx2.ASGITransport(create_app(large, ServerOptions(api_keys=("secret",))))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://engine") as http:
+        asked = {"model": "any", "messages": HELLO}
+        known = AsyncAnthropic(base_url="http://engine", api_key="secret", http_client=http, max_retries=0)
+        assert (await known.messages.count_tokens(**asked)).input_tokens
+        with pytest.raises(AuthenticationError) as caught:
+            await known.with_options(api_key="wrong").messages.count_tokens(**asked)
+    assert caught.value.body == {
+        "type": "error",
+        "error": {"type": "authentication_error", "message": "Invalid API Key"},
+    }
+
+
+async def test_a_client_that_goes_away_frees_its_slot(large: Engine, say: Say) -> None:
+    say("one two three " * 200)
+    inbox: asyncio.Queue[Json] = asyncio.Queue()
+    sent: asyncio.Queue[Json] = asyncio.Queue()
+    body = json.dumps({**SHORT, "max_tokens": 600, "messages": HELLO, "stream": True}).encode()
+    await inbox.put({"type": "http.request", "body": body})
+    scope = {"type": "http", "method": "POST", "path": "/v1/messages", "headers": [], "query_string": b""}
+    call = asyncio.ensure_future(create_app(large)(scope, inbox.get, sent.put))
+    while b"content_block_delta" not in (await sent.get()).get("body", b""):
+        pass
+    (slot,) = [slot for slot in large.scheduler.slots if slot.sequence is not None]
+    running = slot.sequence
+    await inbox.put({"type": "http.disconnect"})
+    await call
+    assert running is not None
+    assert running.cancelled
+    assert len(running.generated) < 600
 
 
 async def test_a_failure_in_mid_stream_is_an_error_event(

@@ -245,7 +245,7 @@ async def test_slots_tell_what_they_do(data: Path) -> None:
         (slot,) = (await client.get("/slots")).json()
         assert slot["is_processing"] is True
         assert slot["params"]["n_predict"] == 8
-        assert slot["next_token"] == [{"has_next_token": True, "n_remain": 7, "n_decoded": 1}]
+        assert slot["next_token"] == [{"has_next_token": True, "has_new_line": False, "n_remain": 7, "n_decoded": 1}]
         assert message(await client.get("/slots?fail_on_no_slot=1"), 503)
         while engine.scheduler.has_work:
             engine.scheduler.step()

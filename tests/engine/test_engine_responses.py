@@ -134,6 +134,22 @@ async def test_an_answer_follows_a_schema(http: httpx.AsyncClient, say: Say) -> 
     assert answer["text"]["format"] == form
 
 
+async def test_a_model_that_knows_no_schema_is_held_to_one(official: AsyncOpenAI) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"city": {"enum": ["Köln", "Paris"]}},
+        "required": ["city"],
+        "additionalProperties": False,
+    }
+    asked: Json = {"model": "any", "input": "Where?", "reasoning": {"effort": "none"}, "max_output_tokens": 200}
+    form = {"type": "json_schema", "name": "place", "schema": schema, "strict": True}
+    answer = await official.responses.create(**asked, text={"format": form})
+    assert json.loads(answer.output_text)["city"] in ("Köln", "Paris")
+    tool = {**WEATHER, "parameters": schema}
+    called = await official.responses.create(**asked, tools=[tool], tool_choice="required")
+    assert json.loads(called.output[-1].arguments)["city"] in ("Köln", "Paris")
+
+
 async def test_a_failure_in_mid_stream_is_an_error_event(
     http: httpx.AsyncClient, large: Engine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -11,11 +11,12 @@ class StopMatcher:
         self._held = ""
 
     def add(self, text: str) -> tuple[str, str | None]:
-        """The text that is safe to show now, and the stop string that ended it, if one did."""
+        """The text that is safe to show now, and the stop string that ended it, if one did: the first to be complete,
+        of those that end together the longest."""
         self._held += text
-        found = [(self._held.find(stop), stop) for stop in self._stops if stop in self._held]
+        found = [(start + len(stop), start, stop) for stop in self._stops if (start := self._held.find(stop)) >= 0]
         if found:
-            start, stop = min(found)
+            _, start, stop = min(found)
             shown, self._held = self._held[:start], ""
             return shown, stop
         keep = self._unsure()

@@ -7,7 +7,9 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from pascal_engine.server.errors import error_body
+from pascal_engine.server.anthropic.errors import ANTHROPIC
+from pascal_engine.server.anthropic.errors import body_of as anthropic_body
+from pascal_engine.server.errors import ApiError
 
 PUBLIC = frozenset({"/health", "/v1/health"})
 """What needs no key, as with llama-server."""
@@ -24,7 +26,9 @@ class RequireKey:
         if scope["type"] != "http" or scope["path"] in PUBLIC or self._accepts(Headers(scope=scope)):
             await self._app(scope, receive, send)
         else:
-            await JSONResponse(error_body(401, "Invalid API Key"), 401)(scope, receive, send)
+            error = ApiError(401, "Invalid API Key")
+            content = anthropic_body(error) if scope["path"].startswith(ANTHROPIC) else error.body
+            await JSONResponse(content, 401)(scope, receive, send)
 
     def _accepts(self, headers: Headers) -> bool:
         given = headers.get("authorization") or headers.get("x-api-key") or ""

@@ -9,6 +9,9 @@ from pascal_engine.server.errors import ApiError, translate
 from pascal_engine.server.respond import frame
 from pascal_engine.server.routes import Route
 
+ANTHROPIC = "/v1/messages"
+"""What the paths of these routes begin with."""
+
 OVERLOADED = 529
 
 _TYPES = {

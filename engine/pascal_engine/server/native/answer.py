@@ -89,7 +89,13 @@ class Answer:
     def _settings(self, request: GenerationRequest) -> dict[str, Any]:
         body = self._body
         return generation_settings(
-            request, stream=body.stream, timings_per_token=body.timings_per_token, grammar=body.grammar
+            self._engine,
+            request,
+            stream=body.stream,
+            timings_per_token=body.timings_per_token,
+            grammar=body.grammar,
+            n_keep=body.n_keep,
+            n_discard=body.n_discard,
         )
 
 
