@@ -144,10 +144,10 @@ class _Own:
         """Counts the tokens of the prompt that /v1/responses would make."""
         return await count_input(engine, body, hygiene=self._options.prefix_hygiene == "all")
 
-    def openai_embeddings(self, engine: Engine, body: EmbeddingsBody) -> Response:
+    async def openai_embeddings(self, engine: Engine, body: EmbeddingsBody) -> Response:
         """Embeddings in OpenAI's shape."""
-        return embeddings.embed(engine, self._options.pooling, body, openai=True)
+        return await embeddings.embed(engine, self._options.pooling, body, openai=True)
 
-    def embeddings(self, engine: Engine, body: EmbeddingsBody) -> Response:
+    async def embeddings(self, engine: Engine, body: EmbeddingsBody) -> Response:
         """Embeddings in llama-server's shape."""
-        return embeddings.embed(engine, self._options.pooling, body, openai=False)
+        return await embeddings.embed(engine, self._options.pooling, body, openai=False)

@@ -1,7 +1,9 @@
 """/v1/embeddings as OpenAI shapes it, /embedding as llama-server does."""
 
+import asyncio
 import base64
-from collections.abc import Mapping
+import json
+from collections.abc import AsyncIterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -13,7 +15,7 @@ from pascal_engine.engine import Engine
 from pascal_engine.schedule.pooling import Pooling
 from pascal_engine.schedule.sequence import Embedded, Finished, GenerationRequest
 from pascal_engine.server.errors import ApiError
-from pascal_engine.server.generations import Generations, Indexed
+from pascal_engine.server.generations import Generations
 from pascal_engine.server.prompts import prompt_tokens
 from pascal_engine.server.respond import whole
 from pascal_engine.server.schemas import IGNORED, Body
@@ -64,49 +66,54 @@ class EmbeddingsBody(Body):
         return several if several or not given else [[part for part in given if isinstance(part, int)]]
 
 
-def embed(engine: Engine, pooling: Pooling | None, body: EmbeddingsBody, *, openai: bool) -> Response:
+async def embed(engine: Engine, pooling: Pooling | None, body: EmbeddingsBody, *, openai: bool) -> Response:
     """Computes all inputs and answers in one piece; without `pooling` the server was not started for it."""
     if pooling is None:
         message = "This server does not support embeddings. Start it with `--embeddings`"
         raise ApiError(501, message, "not_supported_error")
-    prompts = [prompt_tokens(engine, text) for text in body.inputs]
+    prompts = await asyncio.to_thread(lambda: [prompt_tokens(engine, text) for text in body.inputs])
     requests = [GenerationRequest(tuple(tokens), reuse=False, pooling=pooling) for tokens in prompts]
-    shape = _Shape(engine, body)
-    return whole(Generations(engine, requests), shape.openai if openai and body.content is None else shape.native)
+    run, model = Generations(engine, requests), body.model or engine.info.name
+    written = _Written(run, body, model, openai=openai and body.content is None)
+    return whole(written, written.answer)
 
 
-class _Shape:
-    """The JSON objects of one answer."""
+class _Written:
+    """The embeddings of one answer, each written as JSON when it comes: all of them at once, which may be many
+    megabytes, would keep the event loop from everyone else."""
 
-    def __init__(self, engine: Engine, body: EmbeddingsBody) -> None:
-        self._body = body
-        self._model = body.model or engine.info.name
+    def __init__(self, run: Generations, body: EmbeddingsBody, model: str, *, openai: bool) -> None:
+        self._run, self._body, self._model = run, body, model
+        self._openai = openai
+        self._n_tokens = 0
 
-    def openai(self, events: list[Indexed]) -> dict[str, object]:
-        n_tokens = sum(event.usage.prompt_total for _, event in events if isinstance(event, Finished))
-        return {
-            "object": "list",
-            "model": self._model,
-            "data": [
-                {"object": "embedding", "index": index, **self._encoded(values)}
-                for index, values in enumerate(self._embeddings(events))
-            ],
-            "usage": {"prompt_tokens": n_tokens, "total_tokens": n_tokens},
-        }
+    def cancel(self) -> None:
+        self._run.cancel()
 
-    def native(self, events: list[Indexed]) -> list[dict[str, object]]:
-        embeddings = enumerate(self._embeddings(events))
-        return [{"index": index, "embedding": [values.tolist()]} for index, values in embeddings]
+    async def events(self) -> AsyncIterator[tuple[int, str]]:
+        async for index, event in self._run.events():
+            if isinstance(event, Embedded):
+                yield index, json.dumps(self._entry(index, normalized(event.values, self._body.embd_normalize)))
+            elif isinstance(event, Finished):
+                self._n_tokens += event.usage.prompt_total
 
-    def _embeddings(self, events: list[Indexed]) -> list[F32]:
-        found = {index: event.values for index, event in events if isinstance(event, Embedded)}
-        return [normalized(found[index], self._body.embd_normalize) for index in sorted(found)]
+    def answer(self, entries: list[tuple[int, str]]) -> str:
+        """The whole answer, as JSON."""
+        data = f"[{', '.join(entry for _, entry in sorted(entries))}]"
+        if not self._openai:
+            return data
+        usage = {"prompt_tokens": self._n_tokens, "total_tokens": self._n_tokens}
+        head = json.dumps({"object": "list", "model": self._model, "usage": usage})
+        return f'{head[:-1]}, "data": {data}}}'
 
-    def _encoded(self, values: F32) -> dict[str, object]:
+    def _entry(self, index: int, values: F32) -> dict[str, object]:
+        if not self._openai:
+            return {"index": index, "embedding": [values.tolist()]}
+        entry: dict[str, object] = {"object": "embedding", "index": index}
         if self._body.encoding_format == "float":
-            return {"embedding": values.tolist()}
+            return entry | {"embedding": values.tolist()}
         raw = values.astype("<f4").tobytes()
-        return {"embedding": base64.b64encode(raw).decode(), "encoding_format": "base64"}
+        return entry | {"embedding": base64.b64encode(raw).decode(), "encoding_format": "base64"}
 
 
 def normalized(values: F32, kind: int) -> F32:

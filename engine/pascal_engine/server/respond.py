@@ -13,7 +13,8 @@ from pascal_engine.server.generation import Cancellable, GenerationResponse
 E_co = TypeVar("E_co", covariant=True)
 E = TypeVar("E")
 
-Content = dict[str, object] | list[dict[str, object]]
+Content = dict[str, object] | list[dict[str, object]] | str
+"""What becomes JSON, or JSON that is written already."""
 
 
 class Source(Cancellable, Protocol[E_co]):
@@ -44,7 +45,7 @@ def whole(
             failure = translate(error)
             content, status = of_error(failure), status_of(failure)
         await _start(send, status, b"application/json")
-        await _body(send, json.dumps(content, ensure_ascii=False), more=False)
+        await _body(send, content if isinstance(content, str) else json.dumps(content, ensure_ascii=False), more=False)
 
     return GenerationResponse(source, produce)
 

@@ -1,5 +1,6 @@
 """OpenAI's legacy route /v1/completions: text goes on, in one or several choices for one or several prompts."""
 
+import asyncio
 import time
 import uuid
 from collections.abc import Iterator
@@ -65,12 +66,18 @@ class TextCompletionBody(GenerationBody):
         return [replace(request, sampling=replace(sampling, seed=seed)) for seed in seeds]
 
 
-def complete(engine: Engine, body: TextCompletionBody) -> Response:
+async def complete(engine: Engine, body: TextCompletionBody) -> Response:
     """Starts all choices and answers in one piece or as a stream."""
-    prompts = [prompt_tokens(engine, prompt) for prompt in body.prompts]
-    run = Generations(engine, [request for tokens in prompts for request in body.requests(engine, tokens)])
+    prompts, requests = await asyncio.to_thread(_plan, engine, body)
+    run = Generations(engine, requests)
     shape = _Shape(engine, body, prompts)
     return stream(run, shape.frames, end="data: [DONE]\n\n") if body.stream else whole(run, shape.answer)
+
+
+def _plan(engine: Engine, body: TextCompletionBody) -> tuple[list[list[int]], list[GenerationRequest]]:
+    """The tokens of all prompts, and the requests for all choices: slow work, which belongs off the event loop."""
+    prompts = [prompt_tokens(engine, prompt) for prompt in body.prompts]
+    return prompts, [request for tokens in prompts for request in body.requests(engine, tokens)]
 
 
 @dataclass
@@ -131,15 +138,15 @@ class _Shape:
         return self._envelope(self._choices) | self._ending()
 
     def frames(self, indexed: Indexed) -> Iterator[str]:
+        """The chunk that tells of an event; the last one of all holds the usage."""
         choice = self._take(*indexed)
-        chunk: dict[str, object] = {}
-        if choice.finished is not None:
-            chunk = {"timings": timings(choice.finished.usage)}
-        elif not choice.text and not (self._body.return_tokens and choice.tokens):
+        if choice.finished is None and not choice.text and not (self._body.return_tokens and choice.tokens):
             return
-        yield frame(self._envelope([choice]) | chunk)
-        if self._body.stream_options.include_usage and all(choice.finished for choice in self._choices):
-            yield frame(self._envelope([]) | self._ending())
+        ending: dict[str, object] = {}
+        if choice.finished is not None:
+            ending = self._ending() if all(each.finished for each in self._choices) else {}
+            ending |= {"timings": timings(choice.finished.usage)}
+        yield frame(self._envelope([choice]) | ending)
 
     def _take(self, index: int, event: object) -> _Choice:
         assert isinstance(event, Delta | Finished)
@@ -150,11 +157,9 @@ class _Shape:
         return self._head | {"choices": [choice.part(return_tokens=self._body.return_tokens) for choice in choices]}
 
     def _ending(self) -> dict[str, object]:
-        """Usage of all choices together; the prompt of several choices is counted once. Times are those of the only
-        choice, where there is one."""
+        """Usage of all choices together, and the times of the first; the prompt of several choices is counted once."""
         usages = [choice.finished.usage for choice in self._choices if choice.finished]
-        ending: dict[str, object] = {"usage": _usage(usages, self._body.n)}
-        return ending | ({"timings": timings(usages[0])} if len(usages) == 1 else {})
+        return {"usage": _usage(usages, self._body.n), "timings": timings(usages[0])}
 
 
 def _usage(usages: list[Usage], n: int) -> dict[str, object]:
