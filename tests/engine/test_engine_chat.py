@@ -388,3 +388,13 @@ async def test_a_message_of_the_assistant_is_continued(large: Engine) -> None:
     assert prompts[0].endswith("</think>\n\nWell, ")
     assert prompts[1].endswith("Well, <|im_end|>\n<|im_start|>assistant\n")
     assert prompts[2].endswith("Well, <|im_end|>\n")
+
+
+@pytest.mark.parametrize("syntax", ["hermes"], indirect=True)
+async def test_a_thought_is_continued(chat: Post, say: Say, syntax: str) -> None:
+    say(" and so on.\n</think>\n\nWell.")
+    begun = [*HELLO, {"role": "assistant", "content": "<think>\nFirst"}]
+    message, _ = await both(chat, messages=begun)
+    assert (message["reasoning_content"], message["content"]) == ("and so on.", "Well.")
+    message, _ = await both(chat, messages=[*HELLO, {"role": "assistant", "content": "So"}])
+    assert message["content"] == " and so on.\n</think>\n\nWell."

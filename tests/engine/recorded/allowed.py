@@ -90,6 +90,9 @@ _MESSAGES = (
     Allowed("*messages*", "missing", "error.*", _ANTHROPIC_ERROR),
 )
 
+_CUT_OFF = "an answer that was cut off is incomplete, as in OpenAI's API"
+_ITEM_ENDS = "an item ends before the next begins, as in OpenAI's API"
+
 # What a response of OpenAI's tells of the request that it answers, and of its own end.
 _RESPONSE_FIELDS = (
     "background", "completed_at", "created_at", "error", "incomplete_details", "instructions", "max_output_tokens",
@@ -105,8 +108,27 @@ _RESPONSES = (
         for field in ("sequence_number", "output_index", "content_index")
     ),
     Allowed("responses-*", "extra", "<response.function_call_arguments.done>", _OPENAI),
-    Allowed("responses-items", "value", "*status", "incomplete, as OpenAI's API calls an answer that was cut off"),
-    Allowed("responses-items", "type", "completed_at", "null for an answer that was cut off, as in OpenAI's API"),
+    Allowed("responses-*", "extra", "<response.*>.part.annotations", _OPENAI),
+    Allowed("responses-*", "extra", "<response.*>.part.logprobs", _OPENAI),
+    Allowed("responses-*", "extra", "<response.output_text.*>.logprobs", _OPENAI),
+    Allowed("responses-*", "extra", "<response.completed>.response.output.status", _OPENAI),
+    Allowed("responses-*", "extra", "<response.content_part.added:reasoning_text>", _OPENAI),
+    Allowed("responses-*", "extra", "<response.content_part.done:reasoning_text>", _OPENAI),
+    Allowed("responses-*", "extra", "<response.reasoning_text.done>", _OPENAI),
+    # llama-server ends all items at the very end.
+    Allowed("responses-reasoning-stream", "extra", "<response.output_item.done:reasoning>", _ITEM_ENDS),
+    Allowed("responses-reasoning-stream", "missing", "<response.output_item.done:reasoning>", _ITEM_ENDS),
+    *(
+        entry
+        for name in ("text", "instructions", "tool-result", "items")
+        for entry in (
+            Allowed(f"responses-{name}", "value", "*status", _CUT_OFF),
+            Allowed(f"responses-{name}", "type", "completed_at", _CUT_OFF),
+        )
+    ),
+    Allowed("responses-stream", "value", "<response.output_item.done:message>.item.status", _CUT_OFF),
+    Allowed("responses-stream", "missing", "<response.completed>", _CUT_OFF),
+    Allowed("responses-stream", "extra", "<response.incomplete>", _CUT_OFF),
 )
 
 ALLOWED: tuple[Allowed, ...] = (

@@ -35,7 +35,8 @@ class ChatPlan:
         if body.grammar and (functions or body.schema_wanted is not None):
             raise ApiError(400, "'grammar' cannot hold beside 'tools' or 'response_format'; leave one of them out")
         text = render_chat(engine, body)
-        thinking = dialect.thinking_after(body.messages[-1].text if body.continues else text)
+        last = body.messages[-1].text
+        thinking = dialect.thinking_within(last) if body.continues else dialect.thinking_after(text)
         request = body.request(engine, prompt_tokens(engine, text))
         constraint = constraint_for(engine.constraints, body, dialect, thinking, functions)
         marks = message_ends(request.tokens, engine.tokenizer.end_of_generation)
