@@ -43,7 +43,8 @@ def _messages(given: str | list[Json]) -> Iterator[Json]:
         yield {"role": "user", "content": given}
         return
     for is_assistant, group in groupby(map(_message, given), key=lambda message: message["role"] == "assistant"):
-        yield from [reduce(_merged, group)] if is_assistant else group
+        messages = list(group)
+        yield from [reduce(_merged, messages)] if is_assistant else messages
 
 
 def _merged(turn: Json, more: Json) -> Json:
