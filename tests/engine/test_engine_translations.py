@@ -15,11 +15,13 @@ from pascal_engine.server.hygiene import cleaned
 from pascal_engine.server.responses import translate as responses
 from pascal_engine.server.responses.schema import InputTokensBody, ResponsesBody
 
-WORDS = """
-type role content text thinking tool_use tool_result tool_use_id id name input input_schema call_id arguments
-output message function_call function_call_output reasoning summary user assistant system developer input_text
-output_text reasoning_text function parameters json_schema schema any tool auto none effort format x-nonce:
-""".split()
+WORDS = (
+    "type", "role", "content", "text", "thinking", "tool_use", "tool_result", "tool_use_id", "id", "name", "input",
+    "input_schema", "call_id", "arguments", "output", "message", "function_call", "function_call_output",
+    "reasoning", "summary", "user", "assistant", "system", "developer", "input_text", "output_text",
+    "reasoning_text", "function", "parameters", "json_schema", "schema", "any", "tool", "auto", "none", "effort",
+    "format", "x-nonce:",
+)  # fmt: skip
 words = st.sampled_from(WORDS)
 leaves = st.none() | st.booleans() | st.integers(-2, 2) | words | st.text(max_size=3)
 values: st.SearchStrategy[Any] = st.recursive(
