@@ -102,7 +102,12 @@ PLACE: Json = {
 @pytest.mark.parametrize("choice", [{"type": "any"}, {"type": "tool", "name": "weather"}])
 async def test_a_model_that_knows_no_tools_is_held_to_calling_one(choice: Json, official: AsyncAnthropic) -> None:
     tools: list[Any] = [{"name": "weather", "input_schema": PLACE}]
-    asked: Json = {**SHORT, "messages": HELLO, "tools": tools, "tool_choice": choice}
+    asked: Json = {
+        **SHORT,
+        "messages": HELLO,
+        "tools": tools,
+        "tool_choice": {**choice, "disable_parallel_tool_use": True},
+    }
     message = await official.messages.create(**asked, thinking={"type": "disabled"})
     assert message.stop_reason == "tool_use"
     call = message.content[-1]

@@ -146,7 +146,7 @@ async def test_a_model_that_knows_no_schema_is_held_to_one(official: AsyncOpenAI
     answer = await official.responses.create(**asked, text={"format": form})
     assert json.loads(answer.output_text)["city"] in ("Köln", "Paris")
     tool = {**WEATHER, "parameters": schema}
-    called = await official.responses.create(**asked, tools=[tool], tool_choice="required")
+    called = await official.responses.create(**asked, tools=[tool], tool_choice="required", parallel_tool_calls=False)
     assert json.loads(called.output[-1].arguments)["city"] in ("Köln", "Paris")
 
 
@@ -191,6 +191,8 @@ def test_items_of_every_kind_are_translated() -> None:
         ({"background": True}, "'background' is not supported"),
         ({"previous_response_id": "resp_1"}, "'previous_response_id' is not supported"),
         ({"conversation": "conv_1"}, "'conversation' is not supported"),
+        ({"return_tokens": True}, "'return_tokens' is not supported"),
+        ({"n": 2}, "'n' is not supported"),
         ({"truncation": "auto"}, "'truncation' is not supported"),
         ({"include": ["file_search_call.results"]}, "'include' is not supported"),
         ({"tools": [{"type": "web_search"}]}, "a tool of type 'web_search'"),
@@ -217,6 +219,16 @@ async def test_values_that_ask_for_nothing_are_accepted(http: httpx.AsyncClient,
     neutral: Json = {"store": False, "background": False, "truncation": "disabled", "previous_response_id": None}
     neutral |= {"include": ["reasoning.encrypted_content"], "parallel_tool_calls": True, "prompt_cache_key": "a"}
     assert (await http.post("/v1/responses", json={"input": "Hello", **neutral})).status_code == 200
+
+
+async def test_fields_of_all_generating_routes_hold_here_too(http: httpx.AsyncClient) -> None:
+    asked: Json = {"input": "Hello", "grammar": 'root ::= "Yes" | "No"', "seed": 5, "max_tokens": 9}
+    asked |= {"reasoning": {"effort": "none"}, "stream_options": {"include_obfuscation": False}, "user": "a"}
+    answer = (await http.post("/v1/responses", json=asked)).json()
+    assert answer["output"][0]["content"][0]["text"] in ("Yes", "No")
+    assert answer["user"] == "a"
+    free = {**asked, "grammar": "", "ignore_eos": True, "max_output_tokens": 4}
+    assert (await http.post("/v1/responses", json=free)).json()["usage"]["output_tokens"] == 4
 
 
 async def test_official_client_raises_its_own_errors(official: AsyncOpenAI) -> None:

@@ -138,15 +138,15 @@ class _Shape:
         return self._envelope(self._choices) | self._ending()
 
     def frames(self, indexed: Indexed) -> Iterator[str]:
+        """The chunk that tells of an event; the last one of all holds the usage."""
         choice = self._take(*indexed)
-        chunk: dict[str, object] = {}
-        if choice.finished is not None:
-            chunk = {"timings": timings(choice.finished.usage)}
-        elif not choice.text and not (self._body.return_tokens and choice.tokens):
+        if choice.finished is None and not choice.text and not (self._body.return_tokens and choice.tokens):
             return
-        yield frame(self._envelope([choice]) | chunk)
-        if self._body.stream_options.include_usage and all(choice.finished for choice in self._choices):
-            yield frame(self._envelope([]) | self._ending())
+        ending: dict[str, object] = {}
+        if choice.finished is not None:
+            ending = self._ending() if all(each.finished for each in self._choices) else {}
+            ending |= {"timings": timings(choice.finished.usage)}
+        yield frame(self._envelope([choice]) | ending)
 
     def _take(self, index: int, event: object) -> _Choice:
         assert isinstance(event, Delta | Finished)
@@ -157,11 +157,9 @@ class _Shape:
         return self._head | {"choices": [choice.part(return_tokens=self._body.return_tokens) for choice in choices]}
 
     def _ending(self) -> dict[str, object]:
-        """Usage of all choices together; the prompt of several choices is counted once. Times are those of the only
-        choice, where there is one."""
+        """Usage of all choices together, and the times of the first; the prompt of several choices is counted once."""
         usages = [choice.finished.usage for choice in self._choices if choice.finished]
-        ending: dict[str, object] = {"usage": _usage(usages, self._body.n)}
-        return ending | ({"timings": timings(usages[0])} if len(usages) == 1 else {})
+        return {"usage": _usage(usages, self._body.n), "timings": timings(usages[0])}
 
 
 def _usage(usages: list[Usage], n: int) -> dict[str, object]:

@@ -5,7 +5,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from pascal_engine.server.schemas import IGNORED, Body
+from pascal_engine.server.errors import not_supported
+from pascal_engine.server.schemas import IGNORED, REFUSED, Body, GenerationBody, StreamOptions
 
 
 class Reasoning(BaseModel):
@@ -26,10 +27,8 @@ class Text(BaseModel):
     verbosity: Literal["medium"] | None = None
 
 
-class StreamOptions(BaseModel):
-    """Obfuscation pads a stream against eavesdroppers; this engine never does."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
+class ObfuscationOptions(StreamOptions):
+    """Usage comes with the last event anyway. Obfuscation pads streams against eavesdroppers, which is not done."""
 
     include_obfuscation: Literal[False] = False
 
@@ -83,24 +82,25 @@ class InputTokensBody(Body):
         return self
 
 
-class ResponsesBody(InputTokensBody):
+class ResponsesBody(GenerationBody, InputTokensBody):
     """/v1/responses."""
 
-    max_output_tokens: Annotated[int, Field(ge=1)] | None = Field(None, description="The most tokens to generate.")
-    stream: bool = Field(False, description="The answer comes in parts, as server-sent events.")
-    stream_options: StreamOptions = Field(
-        default_factory=StreamOptions, description="`include_obfuscation` may be false, which it always is."
+    refused: ClassVar[Mapping[str, tuple[object, ...]]] = {**REFUSED, **InputTokensBody.refused}
+
+    max_output_tokens: Annotated[int, Field(ge=1, lt=2**31)] | None = Field(
+        None, description="The same as `max_tokens`, which it goes before."
     )
-    temperature: Annotated[float, Field(ge=0)] | None = Field(
-        None, description="As on the other routes; the default is the server's."
+    stream_options: ObfuscationOptions = Field(
+        default_factory=ObfuscationOptions, description="`include_obfuscation` may be false, which it always is."
     )
-    top_p: Annotated[float, Field(ge=0, le=1)] | None = Field(
-        None, description="As on the other routes; the default is the server's."
-    )
-    metadata: dict[str, Any] = Field(default_factory=dict, description="Only shown in the answer.")
-    user: str | None = Field(None, description="Only shown in the answer.")
     client_metadata: dict[str, Any] | None = Field(None, description="Changes nothing.", json_schema_extra=IGNORED)
-    prompt_cache_key: str | None = Field(None, description="Changes nothing.", json_schema_extra=IGNORED)
-    prompt_cache_retention: str | None = Field(None, description="Changes nothing.", json_schema_extra=IGNORED)
-    safety_identifier: str | None = Field(None, description="Changes nothing.", json_schema_extra=IGNORED)
-    service_tier: str | None = Field(None, description="Changes nothing.", json_schema_extra=IGNORED)
+    prompt_cache_key: str = Field("", description="Changes nothing.", json_schema_extra=IGNORED)
+    prompt_cache_retention: str = Field("", description="Changes nothing.", json_schema_extra=IGNORED)
+    safety_identifier: str = Field("", description="Changes nothing.", json_schema_extra=IGNORED)
+
+    @model_validator(mode="after")
+    def _check_response(self) -> Self:
+        for name in ("store", "return_tokens"):
+            if getattr(self, name):
+                raise not_supported(f"'{name}'")
+        return self

@@ -18,6 +18,7 @@ from pascal_engine.server.errors import ApiError
 from pascal_engine.server.respond import frame
 from pascal_engine.server.responses.items import CallItem, TextItem, Told, new_id
 from pascal_engine.server.responses.schema import ResponsesBody
+from pascal_engine.server.timings import timings
 
 Json = dict[str, Any]
 
@@ -94,7 +95,7 @@ class ResponseShape:
             "output": [item.item for item in self._items],
             "usage": _usage(end.finished.usage, self._n_reasoning),
         }
-        yield status, {"response": self._response}
+        yield status, {"response": self._response, "timings": timings(end.finished.usage)}
 
     def _framed(self, name: str, fields: Json) -> str:
         content = {"type": f"response.{name}", "sequence_number": next(self._numbers), **fields}
@@ -128,7 +129,7 @@ def _head(body: ResponsesBody, model: str) -> Json:
         "top_p": body.top_p,
         "truncation": "disabled",
         "usage": None,
-        "user": body.user,
+        "user": body.user or None,
     }
 
 

@@ -6,11 +6,15 @@ from typing import Any
 from pascal_engine.server.chat.schema import ChatBody
 from pascal_engine.server.errors import ApiError, not_supported
 from pascal_engine.server.responses.schema import InputTokensBody, ResponsesBody
+from pascal_engine.server.schemas import GenerationBody
 
 Json = dict[str, Any]
 
 _TEXTS = ("input_text", "output_text", "text", "reasoning_text", "summary_text")
 _KNOWN = (*_TEXTS, "message", "function_call", "function_call_output", "reasoning")
+
+_SAME = frozenset(GenerationBody.model_fields) - {"stream_options"}
+"""Fields of every generating route, which mean the same on both."""
 
 
 def chat_body(body: InputTokensBody) -> ChatBody:
@@ -26,8 +30,8 @@ def chat_body(body: InputTokensBody) -> ChatBody:
         "chat_template_kwargs": body.chat_template_kwargs,
     }
     if isinstance(body, ResponsesBody):
-        same = ("model", "stream", "temperature", "top_p")
-        fields |= {name: getattr(body, name) for name in same} | {"max_tokens": body.max_output_tokens}
+        fields |= {name: getattr(body, name) for name in body.model_fields_set & _SAME}
+        fields |= {"max_tokens": body.max_output_tokens or body.max_tokens}
     return ChatBody.model_validate(fields)
 
 
