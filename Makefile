@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Packages of npm stay outside of the repository.
 SDK_JS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/pascal-engine/sdk-js
 
-.PHONY: help setup check test sdk-js demo gauntlet clean
+.PHONY: help setup check test sdk-js fuzz-api demo gauntlet clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -35,6 +35,9 @@ sdk-js: setup ## the engine against the OpenAI client for JavaScript; needs npm
 	cp tests/sdk_js/package.json $(SDK_JS)
 	npm install --silent --no-audit --no-fund --prefix $(SDK_JS)
 	NODE_PATH=$(SDK_JS)/node_modules $(BIN)/pytest tests/engine/test_engine_chat_sdk_js.py
+
+fuzz-api: setup ## 5,000 made-up requests to the engine: none may be answered with a 5xx
+	$(BIN)/python -m tests.engine.fuzz_api
 
 demo: setup ## engine + router + two prompts, from nothing
 	$(BIN)/decomp-router demo

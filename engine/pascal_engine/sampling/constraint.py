@@ -110,7 +110,7 @@ class ConstraintCompiler:
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._vocabulary = _Vocabulary(tokenizer)
         # Agents send the same tools with every request.
-        self._try = lru_cache(maxsize=64)(_try)
+        self._error = lru_cache(maxsize=64)(trial().error)
 
     def from_json_schema(self, schema: object) -> Constraint:
         """`schema` as parsed from JSON: an object, or true for any JSON value."""
@@ -146,7 +146,7 @@ class ConstraintCompiler:
         return self._compile("regular expression", LLMatcher.grammar_from_regex(text))
 
     def _compile(self, what: str, grammar: str) -> Constraint:
-        self._try(what, grammar)
+        _check(what, self._error(grammar))
         matcher = self._vocabulary.matcher(grammar)
         matcher.compute_bitmask()
         _check(what, matcher.get_error())
@@ -197,10 +197,6 @@ class _Adapter:
 
     def __call__(self, text: bytes) -> list[int]:
         return self._tokenizer.encode(text.decode("utf-8", "replace"))
-
-
-def _try(what: str, grammar: str) -> None:
-    _check(what, trial().error(grammar))
 
 
 def _check(what: str, error: str) -> None:

@@ -17,7 +17,9 @@ LIMITS = LLParserLimits(
 """Bounds of time and memory, both to compile a grammar and for each of its masks: some tens of ms, some tens of MB."""
 
 _SECONDS = 3.0
-_MEMORY = 4 << 30
+_MEMORY = 1 << 30
+_STACK = 2 << 20
+"""A quarter of what the engine's threads have, so that a grammar too deep for them is too deep here."""
 
 
 class Trial:
@@ -31,7 +33,10 @@ class Trial:
     def error(self, grammar: str) -> str:
         """What is wrong with a grammar in llguidance's form; nothing if it can be compiled."""
         with self._lock:
-            process = self._process = self._process or _start()
+            if self._process is None or self._process.poll() is not None:
+                self._end()
+                self._process = _start()
+            process = self._process
             timer = threading.Timer(_SECONDS, process.kill)
             timer.start()
             answer = _ask(process, grammar)
@@ -62,7 +67,8 @@ def trial() -> Trial:
 def _start() -> "subprocess.Popen[str]":
     # -P keeps this folder, whose modules are parts of a package, out of the path.
     command = [sys.executable, "-P", str(Path(__file__))]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8")
+    pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nowhere, encoding="utf-8")
 
 
 def _ask(process: "subprocess.Popen[str]", grammar: str) -> str:
@@ -101,4 +107,5 @@ def _serve() -> None:
 
 
 if __name__ == "__main__":
-    _serve()
+    threading.stack_size(_STACK)
+    threading.Thread(target=_serve).start()

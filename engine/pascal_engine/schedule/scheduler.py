@@ -29,10 +29,11 @@ T = TypeVar("T")
 @dataclass
 class Slot:
     """A row of the pools and the sequence that owns it, if any; `held` are the tokens whose state an idle row holds
-    until another sequence takes it."""
+    until another sequence takes it. `last` is the sequence that left it last."""
 
     row: int
     sequence: Sequence | None = None
+    last: Sequence | None = None
     held: Tokens = field(default_factory=lambda: np.empty(0, np.int32))
 
 
@@ -132,6 +133,7 @@ class Scheduler:
                     self._keep(slot.row, sequence)
                 self.counters.add_usage(sequence.usage(len(sequence.generated), self._clock()))
                 slot.held = sequence.computed
+                slot.last = sequence
                 slot.sequence = None
 
     def _admit(self) -> None:

@@ -5,8 +5,11 @@ from typing import Any
 from pascal_engine import __version__
 from pascal_engine.engine import Engine
 from pascal_engine.schedule.scheduler import Slot
+from pascal_engine.schedule.sequence import Sequence
+from pascal_engine.server.chat.detect import dialect_of
 from pascal_engine.server.native.settings import sampling_settings
 from pascal_engine.server.options import ServerOptions
+from pascal_engine.tokenizer import ChatTemplate
 
 _BYTE_PAIRS = 2
 """llama.cpp's number for vocabularies of byte pairs."""
@@ -17,7 +20,7 @@ def props(engine: Engine, options: ServerOptions) -> dict[str, Any]:
     n_ctx, defaults = engine.scheduler.n_ctx, engine.defaults
     return {
         "default_generation_settings": {
-            "params": sampling_settings(engine, defaults.sampling, defaults.max_tokens),
+            "params": {**sampling_settings(engine, defaults.sampling, defaults.max_tokens), "reasoning_format": "none"},
             "n_ctx": n_ctx,
         },
         "total_slots": len(engine.scheduler.slots),
@@ -31,10 +34,29 @@ def props(engine: Engine, options: ServerOptions) -> dict[str, Any]:
         "endpoint_metrics": options.metrics,
         "ui": False,
         "chat_template": engine.template.source,
+        "chat_template_caps": _capabilities(engine.template),
         "bos_token": engine.tokenizer.bos_text,
         "eos_token": engine.tokenizer.eos_text,
         "build_info": f"pascal-engine {__version__}",
         "is_sleeping": False,
+        "ui_settings": {},
+        "cors_proxy_enabled": False,
+    }
+
+
+def _capabilities(template: ChatTemplate) -> dict[str, bool]:
+    """What a chat template can show, by what it names."""
+    tools = dialect_of(template).tools is not None
+    return {
+        "supports_object_arguments": tools,
+        "supports_parallel_tool_calls": tools,
+        "supports_preserve_reasoning": "reasoning_content" in template.source,
+        "supports_reasoning_effort": "reasoning_effort" in template.source,
+        "supports_string_content": True,
+        "supports_system_role": "system" in template.source or "message.role" in template.source,
+        "supports_tool_calls": tools,
+        "supports_tools": tools,
+        "supports_typed_content": False,
     }
 
 
@@ -45,25 +67,29 @@ def slots(engine: Engine) -> list[dict[str, Any]]:
 
 def _slot(engine: Engine, slot: Slot) -> dict[str, Any]:
     # Read while the engine's thread works: one look at the sequence, so that the fields agree.
-    sequence = slot.sequence
-    state = {
-        "id": slot.row,
-        "n_ctx": engine.scheduler.n_ctx,
-        "speculative": False,
-        "is_processing": sequence is not None,
+    current = slot.sequence
+    n_ctx = engine.scheduler.n_ctx
+    state = {"id": slot.row, "n_ctx": n_ctx, "speculative": False, "is_processing": current is not None}
+    sequence = current or slot.last
+    return state if sequence is None else {**state, **_task(engine, sequence)}
+
+
+def _task(engine: Engine, sequence: Sequence) -> dict[str, Any]:
+    """The request that a slot serves, or served last."""
+    request, generated = sequence.request, list(sequence.generated)
+    limit = request.max_tokens
+    next_token = {
+        "has_next_token": not (sequence.finished or sequence.cancelled),
+        "has_new_line": "\n" in engine.tokenizer.decode(generated),
+        "n_remain": -1 if limit is None else limit - len(generated),
+        "n_decoded": len(generated),
     }
-    if sequence is None:
-        return {**state, "id_task": -1}
-    request, n_decoded = sequence.request, len(sequence.generated)
-    n_remain = -1 if request.max_tokens is None else request.max_tokens - n_decoded
-    next_token = {"has_next_token": not sequence.finished, "n_remain": n_remain, "n_decoded": n_decoded}
     return {
-        **state,
         "id_task": sequence.task,
         "n_prompt_tokens": len(request.tokens),
         "n_prompt_tokens_processed": sequence.n_prefilled,
         "n_prompt_tokens_cache": min(sequence.n_computed, len(request.tokens)) - sequence.n_prefilled,
-        "params": sampling_settings(engine, request.sampling, request.max_tokens),
+        "params": sampling_settings(engine, request.sampling, limit),
         "next_token": [next_token],
     }
 
