@@ -57,7 +57,7 @@ def _routes() -> list[Route]:
 
 
 def _title(route: Route) -> str:
-    return f"{route.method} " + ", ".join(f"`{path.replace(':int', '')}`" for path in route.paths)
+    return f"{route.method} " + ", ".join(f"`{path}`" for path in route.paths)
 
 
 def _accepted(body: type[Body], without: set[str], schema_of: type[Body]) -> str:

@@ -202,11 +202,12 @@ def test_what_would_crash_or_never_end_is_refused_and_the_next_one_is_not() -> N
 @pytest.mark.parametrize(
     "wanted",
     [
-        {"type": "object", "properties": {f"key{n}": {"type": "string"} for n in range(5_000)}},
+        {"type": "object", "properties": {f"{n}": {} for n in range(20_000)}},
+        {"allOf": [{"anyOf": [{"properties": {f"{n}{k}": {"type": "null"}}} for k in range(8)]} for n in range(8)]},
         {"$defs": {"a": {"allOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"}]}}, "$ref": "#/$defs/a"},
         {"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"},
     ],
-    ids=["properties", "allOf", "loop"],
+    ids=["properties", "product", "allOf", "loop"],
 )
 def test_schemas_beyond_the_bounds_are_refused(wanted: object) -> None:
     with pytest.raises(ConstraintError, match="the JSON schema cannot be used"):

@@ -1,6 +1,7 @@
 """llama-server's own routes: what /completion takes and answers, tokens, slots, metrics, keys."""
 
 import asyncio
+import json
 import re
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import asdict
@@ -55,6 +56,16 @@ async def test_several_prompts_give_a_list_of_answers(stream: bool, post: Post) 
         own = [chunk for chunk in chunks if chunk["index"] == index]
         assert [token for chunk in own for token in chunk["tokens"]] == answer["tokens"]
         assert [chunk["stop"] for chunk in own] == [False] * (len(own) - 1) + [True]
+
+
+async def test_several_answers_have_seeds_of_their_own(post: Post) -> None:
+    asked: Json = {"n_predict": 8, "ignore_eos": True, "return_tokens": True}
+    answers = (await post("/completion", prompt=["Hello", "Hel"], n_cmpl=2, seed=7, **asked)).json()
+    for index, (prompt, seed) in enumerate((prompt, seed) for prompt in ("Hello", "Hel") for seed in (7, 8)):
+        assert answers[index]["index"] == index
+        assert (
+            answers[index]["tokens"] == (await post("/completion", prompt=prompt, seed=seed, **asked)).json()["tokens"]
+        )
 
 
 async def test_a_list_of_one_prompt_is_one_answer(post: Post) -> None:
@@ -177,13 +188,14 @@ async def test_logit_bias_in_all_its_forms(served: Engine) -> None:
         ({"mirostat": 1}, "'mirostat' is not supported"),
         ({"lora": [{"id": 0, "scale": 1}]}, "'lora' is not supported"),
         ({"image_data": ["x"]}, "'image_data' is not supported"),
-        ({"n_cmpl": 2}, "'n_cmpl' is not supported"),
+        ({"n_cmpl": 129}, "'n_cmpl' is wrong"),
+        ({"n_cmpl": 65, "prompt": ["a", "b"]}, "more than 128 answers"),
         ({"n_indent": 4}, "'n_indent' is not supported"),
         ({"infill": True}, "'infill' is not known"),
     ],
 )
 async def test_fields_out_of_range_and_not_done_are_refused(fields: Json, words: str, post: Post) -> None:
-    assert words in message(await post("/completion", prompt="a", **fields))
+    assert words in message(await post("/completion", **{"prompt": "a", **fields}))
 
 
 async def test_values_of_llama_server_that_ask_for_nothing_are_accepted(post: Post) -> None:
@@ -219,6 +231,48 @@ async def test_a_stream_tells_slot_counts_and_timings(post: Post, served: Engine
     assert (last["content"], last["tokens"]) == ("", [])
     plain = events(await post("/completion", prompt="Hello", **GREEDY, stream=True))
     assert all("timings" not in chunk for chunk in plain[:-1])
+
+
+@pytest.mark.parametrize("post_sampling", [False, True])
+async def test_probabilities_come_with_each_token(post_sampling: bool, post: Post, served: Engine) -> None:
+    asked: Json = {**GREEDY, "temperature": 1, "seed": 3, "n_probs": 4, "post_sampling_probs": post_sampling}
+    answer = (await post("/completion", prompt="Hello", **asked)).json()
+    told = answer["completion_probabilities"]
+    value, top = ("prob", "top_probs") if post_sampling else ("logprob", "top_logprobs")
+    assert [entry["id"] for entry in told] == answer["tokens"]
+    for entry in told:
+        assert entry.keys() == {"id", "token", "bytes", value, top}
+        assert bytes(entry["bytes"]) == served.tokenizer.token_bytes(entry["id"])
+        assert 1 <= len(entry[top]) <= 4
+        values = [likely[value] for likely in entry[top]]
+        assert values == sorted(values, reverse=True)
+        assert all(0 < number <= 1 if post_sampling else number <= 0 for number in values)
+    chunks = events(await post("/completion", prompt="Hello", **asked, stream=True))
+    assert [part for chunk in chunks for part in chunk.get("completion_probabilities", [])] == told
+
+
+async def test_probabilities_of_a_stop_string_are_left_out(post: Post) -> None:
+    whole = (await post("/completion", prompt="Hello", **GREEDY)).json()["content"]
+    answer = (await post("/completion", prompt="Hello", **GREEDY, n_probs=1, stop=whole[3:5])).json()
+    assert len(answer["completion_probabilities"]) < len(answer["tokens"])
+
+
+async def test_a_grammar_or_schema_holds_the_answer(post: Post) -> None:
+    assert (await post("/completion", prompt="a", grammar='root ::= "yes" | "no"')).json()["content"] in ("yes", "no")
+    schema = {"type": "object", "properties": {"a": {"enum": [1, 2]}}, "required": ["a"], "additionalProperties": False}
+    answer = (await post("/completion", prompt="a", json_schema=schema, n_predict=100)).json()
+    assert json.loads(answer["content"])["a"] in (1, 2)
+    assert message(await post("/completion", prompt="a", grammar="root ::= ("))
+    assert message(await post("/completion", prompt="a", json_schema={"type": "none"}))
+
+
+async def test_progress_of_the_prompt_is_streamed(post: Post) -> None:
+    asked: Json = {"prompt": [7] * 100, "n_predict": 2, "cache_prompt": False, "stream": True}
+    chunks = events(await post("/completion", **asked, return_progress=True))
+    progress = [chunk["prompt_progress"] for chunk in chunks if "prompt_progress" in chunk]
+    assert progress[-1]["processed"] == progress[-1]["total"] == 100
+    assert all(part.keys() == {"total", "cache", "processed", "time_ms"} for part in progress)
+    assert not any("prompt_progress" in chunk for chunk in events(await post("/completion", **asked)))
 
 
 async def test_no_tokens_at_all(post: Post) -> None:
@@ -306,7 +360,7 @@ async def test_slot_actions_that_cannot_be(full: httpx.AsyncClient, client: http
     assert "?action=save" in message(await full.post("/slots/0?action=burn", json={}))
     assert "there is no slot 7" in message(await full.post("/slots/7?action=erase", json={}))
     assert "cannot be read" in message(await full.post("/slots/0?action=restore", json={"filename": "none"}))
-    assert message(await full.post("/slots/x?action=erase", json={}), 404)
+    assert "'x' is no number of a slot" in message(await full.post("/slots/x?action=erase"))
     assert "--slot-save-path" in message(await client.post("/slots/0?action=erase", json={}), 501)
 
 

@@ -18,6 +18,8 @@ LIMITS = LLParserLimits(
 
 _SECONDS = 3.0
 _MEMORY = 1 << 30
+_STACK = 2 << 20
+"""A quarter of what the engine's threads have, so that a grammar too deep for them is too deep here."""
 
 
 class Trial:
@@ -105,4 +107,5 @@ def _serve() -> None:
 
 
 if __name__ == "__main__":
-    _serve()
+    threading.stack_size(_STACK)
+    threading.Thread(target=_serve).start()

@@ -55,7 +55,7 @@ def routes(engine: Engine, options: ServerOptions) -> list[Route]:
         get(own.props, "/props"),
         Route("POST", ("/props",), None, own.change_props, "Changes nothing: no property can be changed."),
         get(own.slots, "/slots"),
-        Route("POST", ("/slots/{id_slot:int}",), SlotBody, own.slot_action, "Saves, restores or erases a slot."),
+        Route("POST", ("/slots/{id_slot}",), SlotBody, own.slot_action, "Saves, restores or erases a slot."),
         get(own.metrics, "/metrics"),
         get(own.models, "/models", "/v1/models"),
         post(engine, tokens.tokenize, TokenizeBody, "/tokenize"),
@@ -112,7 +112,7 @@ class _Own:
         return JSONResponse(status.slots(self._engine))
 
     async def slot_action(self, request: Request) -> Response:
-        return await self._slots.act(request, await read_body(request, SlotBody))
+        return await self._slots.act(request, await read_body(request, SlotBody, empty=b"{}"))
 
     async def metrics(self, request: Request) -> Response:
         """Counts and rates, for Prometheus."""

@@ -37,7 +37,7 @@ def document(routes: Iterable[Route]) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for route in table:
         for path in route.paths:
-            paths.setdefault(path.replace(":int", ""), {})[route.method.lower()] = _operation(route, path, references)
+            paths.setdefault(path, {})[route.method.lower()] = _operation(route, path, references)
     return {
         "openapi": "3.1.0",
         "info": {"title": "pascal-engine", "version": __version__},
@@ -54,7 +54,7 @@ def _operation(route: Route, path: str, references: dict[Any, Any]) -> dict[str,
     }
     if route.body is not None:
         operation["requestBody"] = {"required": True, "content": _json(references[route.body])}
-    if "{id_slot:int}" in path:
+    if "{id_slot}" in path:
         operation["parameters"] = [
             _parameter("id_slot", "path", {"type": "integer", "minimum": 0}),
             _parameter("action", "query", {"enum": ["save", "restore", "erase"]}),

@@ -52,15 +52,16 @@ def post(engine: Engine, action: Action, body: type[Body], *paths: str) -> Route
     return Route("POST", paths, body, endpoint, _summary(action))
 
 
-async def read_body(request: Request, kind: type[B]) -> B:
-    """The body as `kind`; what does not fit is a 400. Reading stops where the body grows past any use."""
+async def read_body(request: Request, kind: type[B], empty: bytes = b"") -> B:
+    """The body as `kind`, `empty` standing for none; what does not fit is a 400. Reading stops where the body grows
+    past any use."""
     raw = b""
     async for chunk in request.stream():
         raw += chunk
         if len(raw) > MAX_BODY_BYTES:
             raise ApiError(413, f"the body is larger than {MAX_BODY_BYTES >> 20} MiB, more than any context holds")
     try:
-        content = json.loads(raw)
+        content = json.loads(raw or empty)
         json.dumps(content, ensure_ascii=False).encode()  # half a surrogate pair is valid JSON, but no text
     except (ValueError, RecursionError) as error:
         raise ApiError(400, f"the body is not valid JSON: {error}") from error

@@ -6,19 +6,11 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field, field_validator
 
 from pascal_engine.engine import Engine
-from pascal_engine.sampling.params import SAMPLERS, SamplingParams
+from pascal_engine.sampling.params import SamplingParams, chain_of
 from pascal_engine.server.logit_bias import parse_logit_bias
 
 RANDOM_SEED = 0xFFFFFFFF
 """What llama-server shows, and takes, for a seed that is to be random."""
-
-_LETTERS = dict(zip("edskypmxt", SAMPLERS, strict=True))
-_ALIASES = {"nucleus": "top_p", "temp": "temperature", "typ": "typ_p", "typical_p": "typ_p", "typical-p": "typ_p"}
-_NAMES = {
-    **{name: name for name in SAMPLERS},
-    **{name.replace("_", mark): name for name in SAMPLERS for mark in ("-", "")},
-    **_ALIASES,
-}
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Window = Annotated[int, Field(ge=-1, le=2**31 - 1)]
@@ -105,13 +97,7 @@ class SamplingFields(BaseModel):
     @field_validator("samplers")
     @classmethod
     def _known_samplers(cls, given: list[str] | str | None) -> list[str] | None:
-        if given is None:
-            return None
-        names = _LETTERS if isinstance(given, str) else _NAMES
-        unknown = [name for name in given if name not in names]
-        if unknown:
-            raise ValueError(f"'{unknown[0]}' in 'samplers' is none of this engine's samplers: {', '.join(names)}")
-        return [names[name] for name in given]
+        return None if given is None else list(chain_of(given))
 
     def over(self, defaults: SamplingParams) -> SamplingParams:
         """`defaults` with what is given here, but for `logit_bias` and `ignore_eos`."""
@@ -128,10 +114,7 @@ class SamplingFields(BaseModel):
     def sampling(self, engine: Engine) -> SamplingParams:
         """What the request asks for, on top of the server's defaults. Raises a 400 for tokens that do not exist."""
         biases = () if self.logit_bias is None else parse_logit_bias(self.logit_bias, engine.tokenizer)
-        bans = engine.tokenizer.end_of_generation if self.ignore_eos else frozenset[int]()
-        banned = tuple((token, float("-inf")) for token in sorted(bans))
-        kept = tuple((token, bias) for token, bias in biases if token not in bans)
-        return replace(self.over(engine.defaults.sampling), logit_bias=kept + banned)
+        return replace(self.over(engine.defaults.sampling), logit_bias=biases)
 
 
 _PARAMS = {field.name for field in fields(SamplingParams)} - {"seed", "logit_bias"}

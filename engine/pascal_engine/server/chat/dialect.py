@@ -22,11 +22,16 @@ class Dialect:
     tools: ToolSyntax | None
     thinks: bool
 
-    def thinking_after(self, beginning: str) -> Thinking:
-        """Where an answer stands whose text begins with `beginning`: the end of a prompt, or a message to go on."""
+    def thinking_after(self, prompt: str) -> Thinking:
+        """Where an answer begins that follows `prompt`."""
         if not self.thinks:
             return "no"
-        beginning = beginning.rstrip()
-        if beginning.endswith(OPEN_THOUGHT):
+        prompt = prompt.rstrip()
+        if prompt.endswith(OPEN_THOUGHT):
             return "open"
-        return "no" if beginning.endswith(CLOSE_THOUGHT) else "may"
+        return "no" if prompt.endswith(CLOSE_THOUGHT) else "may"
+
+    def thinking_within(self, message: str) -> Thinking:
+        """Where an answer begins that goes on with `message`."""
+        is_inside = message.rfind(OPEN_THOUGHT) > message.rfind(CLOSE_THOUGHT)
+        return "open" if self.thinks and is_inside else "no"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pascal_engine.engine import Engine
 from pascal_engine.schedule.sequence import GenerationRequest
 from pascal_engine.server.chat.detect import dialect_of
-from pascal_engine.server.chat.dialect import Dialect, Thinking
+from pascal_engine.server.chat.dialect import OPEN_THOUGHT, Dialect, Thinking
 from pascal_engine.server.chat.grammar import constraint_for
 from pascal_engine.server.chat.prompt import render_chat
 from pascal_engine.server.chat.schema import ChatBody, Function
@@ -17,12 +17,18 @@ from pascal_engine.server.prompts import prompt_tokens
 
 @dataclass(frozen=True)
 class ChatPlan:
-    """A request, and what it takes to read its answer: `functions` are those that may be called."""
+    """A request, and what it takes to read its answer: `functions` are those that may be called.
+
+    `lead` is the end of the prompt that llama-server shows as the beginning of the answer: a message to go on with, and
+    the opening tag of a thought that is left in the content. `thinking` holds behind it, `lead_thinking` before it.
+    """
 
     request: GenerationRequest
     dialect: Dialect
-    thinking: Thinking
     functions: tuple[Function, ...]
+    thinking: Thinking
+    lead: str
+    lead_thinking: Thinking
 
     @classmethod
     def make(cls, engine: Engine, body: ChatBody) -> "ChatPlan":
@@ -35,7 +41,8 @@ class ChatPlan:
         if body.grammar and (functions or body.schema_wanted is not None):
             raise ApiError(400, "'grammar' cannot hold beside 'tools' or 'response_format'; leave one of them out")
         text = render_chat(engine, body)
-        thinking = dialect.thinking_after(body.messages[-1].text if body.continues else text)
+        last = body.messages[-1].text
+        thinking = dialect.thinking_within(last) if body.continues else dialect.thinking_after(text)
         request = body.request(engine, prompt_tokens(engine, text))
         constraint = constraint_for(engine.constraints, body, dialect, thinking, functions)
         marks = message_ends(request.tokens, engine.tokenizer.end_of_generation)
@@ -45,8 +52,11 @@ class ChatPlan:
             constraint=constraint or request.constraint,
             report_progress=body.return_progress and body.stream,
         )
-        shown = body.reasoning_format or engine.defaults.reasoning_format
-        return cls(request, dialect, "no" if shown == "none" else thinking, functions)
+        splits = dialect.thinks and (body.reasoning_format or engine.defaults.reasoning_format) != "none"
+        lead = last if body.continues else ""
+        if thinking == "open" and not splits and not lead:
+            lead = text[text.rindex(OPEN_THOUGHT) :]
+        return cls(request, dialect, functions, thinking if splits else "no", lead, "may" if splits else "no")
 
 
 def message_ends(tokens: Sequence[int], end_of_turn: Container[int]) -> tuple[int, ...]:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from starlette.responses import Response
@@ -42,6 +41,4 @@ async def complete(engine: Engine, body: NativeCompletionBody) -> Response:
 
 
 def _requests(engine: Engine, body: NativeCompletionBody) -> list[GenerationRequest]:
-    prompts = [prompt_tokens(engine, prompt) for prompt in body.prompts()]
-    first = body.request(engine, prompts[0])
-    return [replace(first, tokens=tuple(tokens)) for tokens in prompts]
+    return body.requests(engine, [prompt_tokens(engine, prompt) for prompt in body.prompts()])

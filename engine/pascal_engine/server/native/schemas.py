@@ -13,6 +13,9 @@ from pascal_engine.server.schemas import Body, GenerationBody
 Mixed: TypeAlias = list[str | int]
 
 
+MOST_ANSWERS = 128
+
+
 class PromptObject(BaseModel):
     """llama-server's form for prompts with pictures or sound, which are refused."""
 
@@ -38,6 +41,10 @@ class NativeCompletionBody(GenerationBody):
         description="Text, token ids, or a list that mixes both; a list without ids holds several prompts, which gives"
         " a list of answers."
     )
+    n_cmpl: Annotated[int, Field(ge=1, le=MOST_ANSWERS)] | None = Field(
+        None, description="Answers to each prompt; where there is a seed, the next answer has the next seed."
+    )
+    n: Annotated[int, Field(ge=1, le=MOST_ANSWERS)] = Field(1, description="The same as `n_cmpl`, which goes first.")
     response_fields: list[str] = Field(
         default_factory=list,
         description="Only these fields of the answer; `generation_settings/n_predict` takes out an inner one.",
@@ -65,6 +72,14 @@ class NativeCompletionBody(GenerationBody):
             return [_plain(part) for part in self.prompt if not isinstance(part, int)]
         return [[part for part in self.prompt if isinstance(part, str | int)]]
 
+    def requests(self, engine: Engine, prompts: list[list[int]]) -> list[GenerationRequest]:
+        """A request for each answer to each prompt."""
+        first = self.request(engine, prompts[0])
+        seed = first.sampling.seed
+        seeds = [None if seed is None else seed + answer for answer in range(self.n_cmpl or self.n)]
+        each = [replace(first, sampling=replace(first.sampling, seed=seed)) for seed in seeds]
+        return [replace(request, tokens=tuple(tokens)) for tokens in prompts for request in each]
+
     def request(self, engine: Engine, tokens: list[int]) -> GenerationRequest:
         request = super().request(engine, tokens)
         sampling = replace(request.sampling, n_probs=self.n_probs, post_sampling_probs=self.post_sampling_probs)
@@ -77,6 +92,8 @@ class NativeCompletionBody(GenerationBody):
                 raise ValueError("'prompt' mixes token ids and prompts; give either one prompt or a list of prompts")
         elif self.prompt == []:
             raise ValueError("the prompt is empty; give at least one token")
+        if len(self.prompts()) * (self.n_cmpl or self.n) > MOST_ANSWERS:
+            raise ValueError(f"prompts times 'n_cmpl' make more than {MOST_ANSWERS} answers; ask for fewer at once")
         return self
 
 

@@ -32,7 +32,7 @@ class SlotActions:
         """Does what the query's `action` says."""
         if self._folder is None:
             raise ApiError(501, "slots cannot be saved; start the server with --slot-save-path FOLDER")
-        slot, action = request.path_params["id_slot"], request.query_params.get("action")
+        slot, action = _number(request.path_params["id_slot"]), request.query_params.get("action")
         begun = time.perf_counter()
         try:
             match action:
@@ -68,6 +68,12 @@ class SlotActions:
 
     async def _call(self, action: Callable[[], T]) -> T:
         return await asyncio.wrap_future(self._engine.worker.call(action))
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise ApiError(400, f"'{text}' is no number of a slot")
+    return int(text)
 
 
 def file_in(folder: Path, name: str) -> Path:
