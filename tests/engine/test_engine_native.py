@@ -448,6 +448,32 @@ async def test_keys(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
     assert "first" not in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("origins", "origin", "allowed"),
+    [
+        ("*", "https://a.example", "https://a.example"),
+        ("*", "", None),
+        ("localhost", "http://localhost:3000", "http://localhost:3000"),
+        ("localhost", "http://[::1]:3000", "http://[::1]:3000"),
+        ("localhost", "https://localhost.example", None),
+        ("localhost", "http://[", None),
+        ("https://a.example", "https://b.example", "https://a.example"),
+    ],
+)
+async def test_pages_in_browsers(origins: str, origin: str, allowed: str | None, engine: Engine) -> None:
+    app = create_app(engine, ServerOptions(api_keys=("k",), cors_origins=origins))
+    headers = {"origin": origin} if origin else {}
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://engine") as client:
+        asked = await client.options("/v1/chat/completions", headers=headers)
+        assert (asked.status_code, asked.headers["access-control-allow-headers"]) == (200, "*")
+        for answer in (
+            asked,
+            await client.get("/health", headers=headers),
+            await client.get("/props", headers=headers),
+        ):
+            assert answer.headers.get("access-control-allow-origin") == allowed
+
+
 async def test_the_name_is_the_alias(data: Path) -> None:
     engine = Engine.open(data / "qwen35-tiny.gguf", EngineOptions(64, 1, alias="small"))
     async with httpx.AsyncClient(transport=httpx.ASGITransport(create_app(engine)), base_url="http://e") as client:

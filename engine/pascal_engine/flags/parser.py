@@ -49,6 +49,7 @@ ENVIRONMENT: dict[str, str] = {
     "LLAMA_ARG_PORT": "--port",
     "LLAMA_API_KEY": "--api-key",
     "LLAMA_ARG_API_KEY_FILE": "--api-key-file",
+    "LLAMA_ARG_CORS_ORIGINS": "--cors-origins",
     "LLAMA_ARG_CHAT_TEMPLATE": "--chat-template",
     "LLAMA_ARG_CHAT_TEMPLATE_FILE": "--chat-template-file",
     "LLAMA_ARG_CHAT_TEMPLATE_KWARGS": "--chat-template-kwargs",
@@ -135,6 +136,8 @@ def _add_server(group: argparse._ArgumentGroup) -> None:
     add("--api-key", type=values.keys, default=[], metavar="KEY[,KEY]", help=help_)
     help_ = "keys, one a line; # begins a comment"
     add("--api-key-file", type=values.keys_in_file, default=[], metavar="FILE", help=help_)
+    help_ = "which pages in browsers may call: * any, localhost those of this machine, or one origin (default: *)"
+    add("--cors-origins", default="*", metavar="ORIGIN", help=help_)
     help_ = "a folder that slots may be saved to (default: none)"
     add("--slot-save-path", type=values.folder, metavar="FOLDER", help=help_)
     add("--slots", action=switch, default=True, help="GET /slots tells what slots do (default: on)")

@@ -88,8 +88,8 @@ _REFUSED = {
     "mirostat and adaptive sampling are not done; use the other samplers": "--mirostat --mirostat-lr --mirostat-ent"
     " --adaptive-target --adaptive-decay -bs --backend-sampling",
     "encryption is not done; put a reverse proxy in front": "--ssl-key-file --ssl-cert-file",
-    "browsers of other origins are not let in; put a reverse proxy in front": "--cors-origins --cors-methods"
-    " --cors-headers --cors-credentials",
+    "browsers may use the methods and headers that the routes take; leave it out": "--cors-methods --cors-headers"
+    " --cors-credentials",
     "there is no reranking; leave it out": "--rerank --reranking",
     "contexts are never shifted: a full one ends the answer; leave it out": "--context-shift",
     "each slot has its own share of the context; give -c the sum": "-kvu --kv-unified",

@@ -90,6 +90,7 @@ def _server(given: argparse.Namespace) -> ServerOptions:
         prefix_hygiene=given.prefix_hygiene,
         pooling=given.pooling if given.embeddings else None,
         api_keys=(*given.api_key, *given.api_key_file),
+        cors_origins=given.cors_origins,
         slot_save_path=given.slot_save_path,
         slots=given.slots,
         metrics=given.metrics,

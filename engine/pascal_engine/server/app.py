@@ -16,6 +16,7 @@ from pascal_engine.server.anthropic.routes import count_message, create_message
 from pascal_engine.server.anthropic.schema import CountTokensBody, MessagesBody
 from pascal_engine.server.auth import RequireKey
 from pascal_engine.server.chat.schema import ChatBody, TemplateBody
+from pascal_engine.server.cors import AllowOrigins
 from pascal_engine.server.embeddings import EmbeddingsBody
 from pascal_engine.server.errors import HANDLERS, ApiError
 from pascal_engine.server.hygiene import cleaned
@@ -43,7 +44,8 @@ def create_app(engine: Engine, options: ServerOptions = _DEFAULTS) -> Starlette:
         engine.worker.stop()
 
     table = [route for description in routes(engine, options) for route in description.for_starlette()]
-    guards = [Middleware(RequireKey, keys=options.api_keys)] if options.api_keys else []
+    guards = [Middleware(AllowOrigins, origins=options.cors_origins)]
+    guards += [Middleware(RequireKey, keys=options.api_keys)] if options.api_keys else []
     return Starlette(routes=table, middleware=guards, exception_handlers=dict(HANDLERS), lifespan=lifespan)
 
 
