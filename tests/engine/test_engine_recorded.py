@@ -1,10 +1,13 @@
 """Our answers against those recorded from llama-server: status, fields, types, kinds of events, meaning."""
 
 import asyncio
+import copy
 import json
+from collections.abc import Callable
 from contextlib import ExitStack
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -84,6 +87,34 @@ def forced(exchange: Exchange) -> bool:
     return required or any(field in body for field in ("grammar", "json_schema")) or "-json-schema" in exchange.name
 
 
+def planted(name: str, change: Callable[[Any], object]) -> set[tuple[str, str]]:
+    """Kinds and paths of the differences between a recorded answer and itself changed."""
+    changed = copy.deepcopy(THEIRS[name])
+    change(changed)
+    return {(difference.kind, difference.path) for difference in differences(THEIRS[name], changed)}
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "found"),
+    [
+        ("health", lambda answer: answer.update(status=503), ("status", "")),
+        ("health", lambda answer: answer.update(content_type="text/plain"), ("content type", "")),
+        ("completion-text", lambda answer: answer["body"].pop("truncated"), ("missing", "truncated")),
+        ("completion-text", lambda answer: answer["body"].update(more=1), ("extra", "more")),
+        ("completion-text", lambda answer: answer["body"].update(tokens_cached=9.5), ("type", "tokens_cached")),
+        ("completion-text", lambda answer: answer["body"].update(tokens=[5]), ("length", "tokens")),
+        ("completion-text", lambda answer: answer["body"].update(stop_type="eos"), ("value", "stop_type")),
+        ("chat-stream", lambda answer: answer["events"].pop(), ("missing", "<done>")),
+        ("chat-stream", lambda answer: answer["events"].pop(0), ("missing", "<role>")),
+        ("chat-stream", lambda answer: answer["events"][2][1].pop("id"), ("missing", "<content>.id")),
+        ("metrics", lambda answer: answer["lines"].pop(1), ("missing", THEIRS["metrics"]["lines"][1])),
+    ],
+)
+def test_a_difference_is_found(name: str, change: Callable[[Any], object], found: tuple[str, str]) -> None:
+    assert planted(name, lambda answer: None) == set()
+    assert planted(name, change) == {found}
+
+
 def test_the_recording_is_of_these_requests() -> None:
     assert {name: exchange["request"] for name, exchange in THEIRS.items()} == {
         exchange.name: exchange.request() for exchange in EXCHANGES
@@ -107,6 +138,18 @@ def test_an_answer_does_not_contradict_itself(name: str, ours: dict[str, Json]) 
 def test_what_is_forced_is_said_as_llama_server_says_it(name: str, ours: dict[str, Json]) -> None:
     if THEIRS[name]["status"] == ours[name]["status"] == 200:
         assert said(ours[name]).meaning() == said(THEIRS[name]).meaning()
+
+
+@pytest.mark.parametrize("name", [name for name in BY_NAME if "logit-bias" in name] + ["tokenize-mix"])
+def test_tokens_that_are_named_are_the_same(name: str, ours: dict[str, Json]) -> None:
+    assert ours[name]["body"]["tokens"] == THEIRS[name]["body"]["tokens"]
+
+
+def test_a_refusal_says_why_and_nothing_fails(ours: dict[str, Json]) -> None:
+    for name, refusal in ((name, answer) for name, answer in ours.items() if answer["status"] >= 400):
+        assert refusal["status"] < 500 or refusal["status"] == THEIRS[name]["status"] == 501, name
+        assert refusal["body"]["error"]["message"], name
+        assert refusal["body"]["error"]["type"], name
 
 
 @pytest.mark.parametrize("name", STREAMED)
