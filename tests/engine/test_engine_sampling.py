@@ -1,5 +1,6 @@
 """Choosing tokens: the chain, the draw, and what is told about probabilities."""
 
+import json
 import math
 import re
 from dataclasses import replace
@@ -13,11 +14,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from pascal_engine.engine import Engine
 from pascal_engine.sampling.candidates import Candidates, best
 from pascal_engine.sampling.filters import FILTERS
 from pascal_engine.sampling.params import SAMPLERS, SamplingError, SamplingParams, TokenProbs, chain_of
 from pascal_engine.sampling.sampler import Sampler
-from tests.engine.harness import tiny_tokenizer
+from pascal_engine.schedule.sequence import Delta, GenerationRequest
+from tests.engine.harness import DATA, open_tiny, run, tiny_tokenizer
 
 LOGITS = np.array([0.0, 3.0, 2.0, 2.5, -5.0, 3.0], np.float32)
 OPEN = SamplingParams(temperature=1, top_k=0, top_p=1, min_p=0, seed=7)
@@ -244,3 +247,31 @@ def test_fields_out_of_their_range_are_refused(fields: dict[str, Any], message: 
 def test_a_bias_for_a_token_that_does_not_exist_is_refused() -> None:
     with pytest.raises(SamplingError, match="names token 512, but the model's tokens end at 511"):
         Sampler(replace(OPEN, logit_bias=((512, 1.0),)), tiny_tokenizer(), 64, [0])
+
+
+def recorded() -> list[dict[str, Any]]:
+    """Made by make_sampling.py with llama.cpp build 11434."""
+    made: list[dict[str, Any]] = json.loads((DATA / "llama-tiny-sampling.json").read_text())
+    return made
+
+
+@pytest.fixture(scope="module")
+def llama() -> Engine:
+    return open_tiny(DATA / "llama-tiny.gguf", parallel=1)
+
+
+@pytest.mark.parametrize("case", recorded(), ids=lambda case: json.dumps(case["fields"]))
+def test_the_chain_leaves_what_llama_server_leaves(case: dict[str, Any], llama: Engine) -> None:
+    """Up to the differences of two implementations of the model."""
+    fields = {name: frozen(value) for name, value in case["fields"].items()}
+    sampling = SamplingParams(n_probs=512, post_sampling_probs=True, seed=1, **fields)
+    (inbox,) = run(llama, GenerationRequest(tuple(case["prompt"]), 1, sampling, reuse=False))
+    (delta,) = [event for event in inbox.events if isinstance(event, Delta)]
+    told = {token: math.exp(logprob) for token, logprob in delta.probs[0].top}
+    assert len(told) == case["left"]
+    for token, probability in case["top"]:
+        assert told[token] == pytest.approx(probability, abs=2e-3)
+
+
+def frozen(value: Any) -> Any:  # noqa: ANN401
+    return tuple(frozen(entry) for entry in value) if isinstance(value, list) else value
