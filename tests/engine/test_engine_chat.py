@@ -86,7 +86,7 @@ class Streamed:
 
     def _add(self, choice: Json) -> None:
         index, delta = choice["index"], choice["delta"]
-        if index not in self.choices:
+        if "role" in delta:
             assert delta == {"role": "assistant", "content": None}
             self.choices[index] = {"role": "assistant", "content": ""}
             return
@@ -139,7 +139,7 @@ async def test_a_call_of_a_function(chat: Post, say: Say, syntax: str) -> None:
     say(call)
     message, reason = await both(chat, tools=[WEATHER, NOW], max_tokens=400)
     assert reason == "tool_calls"
-    assert message["content"] is None
+    assert message["content"] == ""
     assert arguments(message) == [("weather", ARGUMENTS)]
     assert message["tool_calls"][0]["id"].startswith("call_")
 
@@ -395,6 +395,6 @@ async def test_a_thought_is_continued(chat: Post, say: Say, syntax: str) -> None
     say(" and so on.\n</think>\n\nWell.")
     begun = [*HELLO, {"role": "assistant", "content": "<think>\nFirst"}]
     message, _ = await both(chat, messages=begun)
-    assert (message["reasoning_content"], message["content"]) == ("and so on.", "Well.")
+    assert (message["reasoning_content"], message["content"]) == ("First and so on.", "Well.")
     message, _ = await both(chat, messages=[*HELLO, {"role": "assistant", "content": "So"}])
-    assert message["content"] == " and so on.\n</think>\n\nWell."
+    assert message["content"] == "So and so on.\n</think>\n\nWell."

@@ -36,6 +36,12 @@ class Slot:
     last: Sequence | None = None
     held: Tokens = field(default_factory=lambda: np.empty(0, np.int32))
 
+    @property
+    def is_processing(self) -> bool:
+        """Whether its sequence is at work. One that has ended stays in its slot until the step is over."""
+        sequence = self.sequence
+        return sequence is not None and not sequence.finished
+
 
 class Scheduler:
     """Shares the model among sequences: each step decodes one token for every active sequence in one batch, and

@@ -108,7 +108,7 @@ class _Own:
         """What each slot does; with ?fail_on_no_slot=1 a 503 where all are at work."""
         if not self._options.slots:
             raise ApiError(501, "this server was started with --no-slots; start it without")
-        busy = all(slot.sequence is not None for slot in self._engine.scheduler.slots)
+        busy = all(slot.is_processing for slot in self._engine.scheduler.slots)
         if busy and request.query_params.get("fail_on_no_slot"):
             raise ApiError(503, "all slots are at work; try again later")
         return JSONResponse(status.slots(self._engine))

@@ -101,8 +101,13 @@ _RESPONSE_FIELDS = (
 )  # fmt: skip
 
 _RESPONSES = (
-    *(Allowed("responses-*", "extra", field, _OPENAI) for field in _RESPONSE_FIELDS),
     *(Allowed("responses-*", "extra", f"<response.*>.response.{field}", _OPENAI) for field in _RESPONSE_FIELDS),
+    *(
+        Allowed("responses-*", "extra", field, _OPENAI)
+        for field in _RESPONSE_FIELDS
+        if field
+        not in ("completed_at", "created_at", "model", "output", "usage")  # llama-server's whole answer has them
+    ),
     *(
         Allowed("responses-*", "extra", f"<response.*>.{field}", _OPENAI)
         for field in ("sequence_number", "output_index", "content_index")

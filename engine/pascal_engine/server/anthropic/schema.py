@@ -98,7 +98,7 @@ class MessagesBody(CountTokensBody):
     """/v1/messages."""
 
     max_tokens: Annotated[int, Field(ge=1, lt=2**31)] = Field(
-        description="The most tokens to generate, thinking included."
+        4096, description="The most tokens to generate, thinking included."
     )
     stream: bool = Field(False, description="The answer comes in parts, as server-sent events.")
     stop_sequences: list[str] = Field(

@@ -117,12 +117,10 @@ class _Choice:
 
     @property
     def message(self) -> dict[str, object]:
-        content = "".join(self.content)
-        message: dict[str, object] = {"role": "assistant", "content": content}
+        message: dict[str, object] = {"role": "assistant", "content": "".join(self.content)}
         if self.reasoning:
             message["reasoning_content"] = "".join(self.reasoning)
         if self.calls:
-            message["content"] = content or None
             message["tool_calls"] = [
                 {"id": call["id"], "type": "function", "function": {k: call[k] for k in ("name", "arguments")}}
                 for call in self.calls
@@ -156,12 +154,10 @@ class _Shape:
         event = item.event
         if isinstance(event, ChatEnd):
             return self._last_chunks(item.index, event)
-        chunks = self._opening(item.index)
         if isinstance(event, PromptProgress):
-            chunks = chunks or [self._chunk(item.index, {}, None, ())]
-            chunks[-1] |= {"prompt_progress": progress(event.progress)}
+            chunks = [self._role(item.index) | {"prompt_progress": progress(event.progress)}]
         else:
-            chunks.append(self._chunk(item.index, _delta_of(event), None, event.deltas))
+            chunks = [*self._opening(item.index), self._chunk(item.index, _delta_of(event), None, event.deltas)]
         if self._body.timings_per_token:
             chunks[-1] |= {"timings": timings(self._sources.usage(item.index))}
         return chunks
@@ -181,7 +177,10 @@ class _Shape:
         if index in self._opened:
             return []
         self._opened.add(index)
-        return [self._chunk(index, {"role": "assistant", "content": None}, None, ())]
+        return [self._role(index)]
+
+    def _role(self, index: int) -> dict[str, object]:
+        return self._chunk(index, {"role": "assistant", "content": None}, None, ())
 
     def _choice(self, index: int, choice: _Choice) -> dict[str, object]:
         shown: dict[str, object] = {"index": index, "message": choice.message, "finish_reason": choice.reason}

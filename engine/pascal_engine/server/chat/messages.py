@@ -61,15 +61,16 @@ class Message(BaseModel):
 
     @model_validator(mode="after")
     def _check_content(self) -> "Message":
-        if self.content is None and not (self.role == "assistant" and (self.tool_calls or self.reasoning_content)):
+        missing = "content" not in self.model_fields_set
+        if missing and not (self.role == "assistant" and (self.tool_calls or self.reasoning_content)):
             raise ValueError("a message must have 'content'; only the assistant's may have 'tool_calls' instead")
         return self
 
     @property
     def text(self) -> str:
-        """The content with its parts joined."""
+        """The content, parts joined by line feeds as llama-server does."""
         if isinstance(self.content, list):
-            return "".join(part.text for part in self.content)
+            return "\n".join(part.text for part in self.content)
         return self.content or ""
 
     def as_given(self) -> dict[str, Any]:

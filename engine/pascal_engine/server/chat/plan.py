@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pascal_engine.engine import Engine
 from pascal_engine.schedule.sequence import GenerationRequest
 from pascal_engine.server.chat.detect import dialect_of
-from pascal_engine.server.chat.dialect import Dialect, Thinking
+from pascal_engine.server.chat.dialect import OPEN_THOUGHT, Dialect, Thinking
 from pascal_engine.server.chat.grammar import constraint_for
 from pascal_engine.server.chat.prompt import render_chat
 from pascal_engine.server.chat.schema import ChatBody, Function
@@ -17,12 +17,18 @@ from pascal_engine.server.prompts import prompt_tokens
 
 @dataclass(frozen=True)
 class ChatPlan:
-    """A request, and what it takes to read its answer: `functions` are those that may be called."""
+    """A request, and what it takes to read its answer: `functions` are those that may be called.
+
+    `lead` is the end of the prompt that llama-server shows as the beginning of the answer: a message to go on with, and
+    the opening tag of a thought that is left in the content. `thinking` holds behind it, `lead_thinking` before it.
+    """
 
     request: GenerationRequest
     dialect: Dialect
-    thinking: Thinking
     functions: tuple[Function, ...]
+    thinking: Thinking
+    lead: str
+    lead_thinking: Thinking
 
     @classmethod
     def make(cls, engine: Engine, body: ChatBody) -> "ChatPlan":
@@ -46,8 +52,11 @@ class ChatPlan:
             constraint=constraint or request.constraint,
             report_progress=body.return_progress and body.stream,
         )
-        shown = body.reasoning_format or engine.defaults.reasoning_format
-        return cls(request, dialect, "no" if shown == "none" else thinking, functions)
+        splits = dialect.thinks and (body.reasoning_format or engine.defaults.reasoning_format) != "none"
+        lead = last if body.continues else ""
+        if thinking == "open" and not splits and not lead:
+            lead = text[text.rindex(OPEN_THOUGHT) :]
+        return cls(request, dialect, functions, thinking if splits else "no", lead, "may" if splits else "no")
 
 
 def message_ends(tokens: Sequence[int], end_of_turn: Container[int]) -> tuple[int, ...]:

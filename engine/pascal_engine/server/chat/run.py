@@ -18,17 +18,19 @@ async def start_chat(engine: Engine, body: ChatBody) -> "ChatRun":
     """Begins the answer to a chat. Whatever is wrong with the body is an `ApiError` or another error that
     server/errors.py translates; then nothing was begun."""
     plan = await asyncio.to_thread(ChatPlan.make, engine, body)
-    return ChatRun(engine, plan, plan.request)
+    return ChatRun(engine, plan.request, OutputParser(plan.dialect, plan.thinking, plan.functions))
 
 
 async def start_choices(engine: Engine, body: ChatBody) -> list["ChatRun"]:
     """Begins `body.n` answers to one chat, whose prompt is prefilled once. With a seed, each answer has its own:
-    the seed, the seed + 1, and so on."""
+    the seed, the seed + 1, and so on. As with llama-server, an answer that goes on with a message holds that too."""
     plan = await asyncio.to_thread(ChatPlan.make, engine, body)
     runs: list[ChatRun] = []
     try:
         for index in range(body.n):
-            runs.append(ChatRun(engine, plan, _with_seed(plan.request, index)))
+            thinking = plan.lead_thinking if plan.lead else plan.thinking
+            parser = OutputParser(plan.dialect, thinking, plan.functions)
+            runs.append(ChatRun(engine, _with_seed(plan.request, index), parser, plan.lead))
     except BaseException:
         for run in runs:
             run.cancel()
@@ -37,11 +39,11 @@ async def start_choices(engine: Engine, body: ChatBody) -> list["ChatRun"]:
 
 
 class ChatRun:
-    """An answer that is being generated; `n_prompt` is the number of the prompt's tokens."""
+    """An answer that is being generated, behind the text `lead`; `n_prompt` is the number of the prompt's tokens."""
 
-    def __init__(self, engine: Engine, plan: ChatPlan, request: GenerationRequest) -> None:
+    def __init__(self, engine: Engine, request: GenerationRequest, parser: OutputParser, lead: str = "") -> None:
         self.n_prompt = len(request.tokens)
-        self._parser = OutputParser(plan.dialect, plan.thinking, plan.functions)
+        self._parser, self._lead = parser, lead
         self._generation = Generation(engine.worker, request)
         self._n_predicted = 0
 
@@ -60,12 +62,13 @@ class ChatRun:
             if isinstance(event, Progress):
                 yield PromptProgress(event)
                 continue
+            parts, self._lead = self._parser.add(self._lead) if self._lead else [], ""
             if isinstance(event, Finished):
-                parts = self._parser.finish()
+                parts += self._parser.finish()
             else:
                 waiting += (event,)
                 self._n_predicted += len(event.tokens)
-                parts = self._parser.add(event.text)
+                parts += self._parser.add(event.text)
             for part in parts:
                 yield replace(part, deltas=waiting)
                 waiting = ()

@@ -43,7 +43,7 @@ class Metrics:
     def _gauges(self, now: Counters, before: Counters) -> list[str]:
         prompts = _rate(now.prompt_tokens - before.prompt_tokens, now.prompt_seconds - before.prompt_seconds)
         answers = _rate(now.n_steps - before.n_steps, now.predicted_seconds - before.predicted_seconds)
-        processing = sum(slot.sequence is not None for slot in self._scheduler.slots)
+        processing = sum(slot.is_processing for slot in self._scheduler.slots)
         gauges = [
             ("prompt_tokens_seconds", "Prompt tokens a second of a request, since the last scrape.", prompts),
             ("predicted_tokens_seconds", "Tokens of an answer a second, since the last scrape.", answers),

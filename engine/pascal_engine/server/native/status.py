@@ -67,10 +67,9 @@ def slots(engine: Engine) -> list[dict[str, Any]]:
 
 def _slot(engine: Engine, slot: Slot) -> dict[str, Any]:
     # Read while the engine's thread works: one look at the sequence, so that the fields agree.
-    current = slot.sequence
+    sequence = slot.sequence or slot.last
     n_ctx = engine.scheduler.n_ctx
-    state = {"id": slot.row, "n_ctx": n_ctx, "speculative": False, "is_processing": current is not None}
-    sequence = current or slot.last
+    state = {"id": slot.row, "n_ctx": n_ctx, "speculative": False, "is_processing": slot.is_processing}
     return state if sequence is None else {**state, **_task(engine, sequence)}
 
 

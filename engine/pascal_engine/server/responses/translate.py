@@ -1,6 +1,8 @@
 """From the items of the Responses API to the body of a chat."""
 
 from collections.abc import Iterator
+from functools import reduce
+from itertools import groupby
 from typing import Any
 
 from pascal_engine.server.chat.schema import ChatBody
@@ -40,19 +42,9 @@ def _messages(given: str | list[Json]) -> Iterator[Json]:
     if isinstance(given, str):
         yield {"role": "user", "content": given}
         return
-    turn: Json = {}
-    for item in given:
-        message = _message(item)
-        if message["role"] == "assistant" and turn:
-            turn = _merged(turn, message)
-            continue
-        if turn:
-            yield turn
-        turn = message if message["role"] == "assistant" else {}
-        if not turn:
-            yield message
-    if turn:
-        yield turn
+    for is_assistant, group in groupby(map(_message, given), key=lambda message: message["role"] == "assistant"):
+        messages = list(group)
+        yield from [reduce(_merged, messages)] if is_assistant else messages
 
 
 def _merged(turn: Json, more: Json) -> Json:

@@ -8,7 +8,7 @@ from pascal_engine.server.chat.dialect import CLOSE_CALL
 from pascal_engine.server.chat.events import ChatPart
 from pascal_engine.server.chat.messages import parsed_arguments
 
-_HEAD = re.compile(r'\s*\{\s*"name"\s*:\s*("(?:[^"\\]|\\.)*")\s*,\s*"(?:arguments|parameters)"\s*:\s*(?=\{)')
+_HEAD = re.compile(r'\s*\{\s*"name"\s*:\s*"([^"\\]*)"\s*,\s*"(?:arguments|parameters)"\s*:\s*(?=\{)')
 _TAIL = re.compile(r"\s*\}?\s*")
 
 
@@ -33,7 +33,7 @@ class HermesCall(CallReader):
                 body, tag, rest = self._text.partition(CLOSE_CALL)
                 return self._whole(body, rest, tag) if tag else []
             self._text = self._text[head.end() :]
-            parts.append(self._start(json.loads(head[1], strict=False)))
+            parts.append(self._start(head[1]))
         if not self._object.closed:
             length = self._object.add(self._text)
             parts += self._arguments(self._text[:length])
@@ -45,18 +45,22 @@ class HermesCall(CallReader):
     def _whole(self, body: str, rest: str, tag: str = "") -> list[ChatPart]:
         """The call that `body` holds with its keys in any order."""
         try:
-            call = json.loads(body)
+            name, arguments = _name_and_arguments(json.loads(body))
         except (ValueError, RecursionError):
-            call = None
-        if not isinstance(call, dict) or not isinstance(call.get("name"), str):
-            return self._no_call(body + tag, rest)
-        given = call.get("arguments", call.get("parameters", {}))
-        arguments = parsed_arguments(given)
-        if not isinstance(arguments, dict):
             return self._no_call(body + tag, rest)
         self._end(rest)
-        text = given if isinstance(given, str) else json.dumps(arguments, ensure_ascii=False)
-        return [self._start(call["name"]), *self._arguments(text)]
+        return [self._start(name), *self._arguments(arguments)]
+
+
+def _name_and_arguments(call: object) -> tuple[str, str]:
+    """Raises `ValueError` for what is no call."""
+    if not isinstance(call, dict) or not isinstance(call.get("name"), str):
+        raise ValueError("no name")
+    given = call.get("arguments", call.get("parameters", {}))
+    arguments = parsed_arguments(given)
+    if not isinstance(arguments, dict):
+        raise ValueError("no arguments")
+    return call["name"], given if isinstance(given, str) else json.dumps(arguments, ensure_ascii=False)
 
 
 class ObjectScanner:
