@@ -194,7 +194,7 @@ async def test_thinking_is_a_variable_of_the_template(official: AsyncAnthropic, 
 
 
 def translated(**fields: object) -> Json:
-    body = chat_body(CountTokensBody.model_validate({"messages": HELLO, **fields}))
+    body = chat_body(CountTokensBody.model_validate({"messages": HELLO, **fields}), hygiene=True)
     return body.model_dump(exclude_unset=True)
 
 
@@ -221,8 +221,10 @@ def test_turns_of_every_kind_are_translated() -> None:
             ],
         },
     ]
-    system, asked, called, *results = translated(messages=turns, system="Be brief.", tools=[WEATHER])["messages"]
-    assert system == {"role": "system", "content": [{"type": "text", "text": "Be brief."}]}
+    texts = ("x-session-id: 0b5e2c2e-33b8\n", "Be brief.", "\nBe kind.")
+    blocks = [{"type": "text", "text": text} for text in texts]
+    system, asked, called, *results = translated(messages=turns, system=blocks, tools=[WEATHER])["messages"]
+    assert system == {"role": "system", "content": "Be brief.\nBe kind."}
     assert [part["text"] for part in asked["content"]] == ["Hello", "Weather?"]
     assert (called["content"], called["reasoning_content"]) == ([{"type": "text", "text": "I look."}], "Hm.")
     functions = [call["function"] for call in called["tool_calls"]]

@@ -74,7 +74,7 @@ def check(make: Any, body: dict[str, Any]) -> None:  # noqa: ANN401
 @given(claude)
 def test_anthropics_bodies(body: dict[str, Any]) -> None:
     for kind in (CountTokensBody, MessagesBody):
-        check(lambda body, kind=kind: anthropic.chat_body(kind.model_validate(body)), body)
+        check(lambda body, kind=kind: anthropic.chat_body(kind.model_validate(body), hygiene=True), body)
 
 
 @settings(max_examples=200, deadline=None)

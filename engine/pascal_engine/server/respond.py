@@ -24,10 +24,13 @@ class Source(Cancellable, Protocol[E_co]):
         """What happens, until the end."""
 
 
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode  # made once: there is one for each token
+
+
 def frame(content: object, event: str | None = None) -> str:
     """A server-sent event."""
     name = f"event: {event}\n" if event else ""
-    return f"{name}data: {json.dumps(content, ensure_ascii=False)}\n\n"
+    return f"{name}data: {_encode(content)}\n\n"
 
 
 def whole(
@@ -45,7 +48,7 @@ def whole(
             failure = translate(error)
             content, status = of_error(failure), status_of(failure)
         await _start(send, status, b"application/json")
-        await _body(send, content if isinstance(content, str) else json.dumps(content, ensure_ascii=False), more=False)
+        await _body(send, content if isinstance(content, str) else _encode(content), more=False)
 
     return GenerationResponse(source, produce)
 

@@ -9,14 +9,12 @@ from pascal_engine.server.anthropic.shape import MessageShape
 from pascal_engine.server.anthropic.translate import chat_body
 from pascal_engine.server.chat.run import start_chat
 from pascal_engine.server.counting import count_tokens
-from pascal_engine.server.hygiene import cleaned
 from pascal_engine.server.respond import stream, whole
 
 
 async def create_message(engine: Engine, body: MessagesBody, *, hygiene: bool) -> Response:
     """/v1/messages."""
-    chat = chat_body(body)
-    run = await start_chat(engine, cleaned(chat) if hygiene else chat)
+    run = await start_chat(engine, chat_body(body, hygiene=hygiene))
     shape = MessageShape(body.model or engine.info.name, run.n_prompt)
     if body.stream:
         return stream(run, shape.frames, frame_of, begin=shape.begin())
@@ -25,5 +23,4 @@ async def create_message(engine: Engine, body: MessagesBody, *, hygiene: bool) -
 
 async def count_message(engine: Engine, body: CountTokensBody, *, hygiene: bool) -> Response:
     """/v1/messages/count_tokens: the tokens of the prompt that /v1/messages would make."""
-    chat = chat_body(body)
-    return JSONResponse({"input_tokens": await count_tokens(engine, cleaned(chat) if hygiene else chat)})
+    return JSONResponse({"input_tokens": await count_tokens(engine, chat_body(body, hygiene=hygiene))})

@@ -8,16 +8,18 @@ from typing import Any
 from pascal_engine.server.anthropic.schema import Blocks, CountTokensBody, MessagesBody, Turn
 from pascal_engine.server.chat.schema import ChatBody
 from pascal_engine.server.errors import ApiError, not_supported
+from pascal_engine.server.hygiene import without_volatile_headers
 
 Json = dict[str, Any]
 
 _KNOWN = ("text", "thinking", "tool_use", "tool_result")
 
 
-def chat_body(body: CountTokensBody) -> ChatBody:
-    """The same request as a chat. What it asks for and cannot have is a 400."""
+def chat_body(body: CountTokensBody, *, hygiene: bool) -> ChatBody:
+    """The same request as a chat, with `hygiene` without volatile header lines at the start of the system prompt's
+    blocks. What it asks for and cannot have is a 400."""
     fields: Json = {
-        "messages": [*_system(body.system), *_messages(body.messages)],
+        "messages": [*_system(body.system, hygiene=hygiene), *_messages(body.messages)],
         "tools": [_tool(tool) for tool in body.tools],
         "chat_template_kwargs": _template_variables(body),
         "reasoning_effort": body.output_config.effort,
@@ -30,9 +32,11 @@ def chat_body(body: CountTokensBody) -> ChatBody:
     return ChatBody.model_validate(fields)
 
 
-def _system(system: Blocks) -> list[Json]:
-    parts = [_text_part(block) for block in _blocks(system)]
-    return [{"role": "system", "content": parts}] if parts else []
+def _system(system: Blocks, *, hygiene: bool) -> list[Json]:
+    """Blocks stand together without anything between them, as with llama-server."""
+    texts = [str(_text_part(block)["text"]) for block in _blocks(system)]
+    text = "".join(map(without_volatile_headers, texts) if hygiene else texts)
+    return [{"role": "system", "content": text}] if text else []
 
 
 def _messages(turns: list[Turn]) -> Iterator[Json]:
