@@ -146,7 +146,8 @@ def test_tokens_that_are_named_are_the_same(name: str, ours: dict[str, Json]) ->
 
 
 def test_a_refusal_says_why_and_nothing_fails(ours: dict[str, Json]) -> None:
-    for name, refusal in ((name, answer) for name, answer in ours.items() if answer["status"] >= 400):
+    for name in (name for name in BY_NAME if ours[name]["status"] >= 400):
+        refusal = ours[name]
         assert refusal["status"] < 500 or refusal["status"] == THEIRS[name]["status"] == 501, name
         assert refusal["body"]["error"]["message"], name
         assert refusal["body"]["error"]["type"], name
