@@ -58,6 +58,7 @@ class Engine:
     tokenizer: Tokenizer
     template: ChatTemplate
     model: Model
+    pools: StatePools
     scheduler: Scheduler
     worker: Worker
     slot_states: SlotStates
@@ -87,7 +88,7 @@ class Engine:
         info = ModelInfo(str(path), file.name, file.n_parameters, file.size_bytes, tokenizer.n_vocab, params)
         fingerprint = fingerprint_of(path, options.key_type, options.value_type, type(backend).__name__)
         slot_states = SlotStates(scheduler, pools, fingerprint)
-        return cls(info, tokenizer, template, model, scheduler, Worker(scheduler), slot_states)
+        return cls(info, tokenizer, template, model, pools, scheduler, Worker(scheduler), slot_states)
 
 
 def _backend(options: EngineOptions) -> Backend:

@@ -44,13 +44,25 @@ class Model:
 
     def forward(self, batch: Batch, pools: StatePools) -> npt.NDArray[np.float32]:
         """Logits [n, vocabulary] after each sequence's last valid token; the pools' rows advance by the batch."""
+        return self._head(self._backend.last_valid(self._trunk(batch, pools), batch))[:, 0]
+
+    def forward_all(self, batch: Batch, pools: StatePools) -> npt.NDArray[np.float32]:
+        """As `forward`, but the logits [tokens, vocabulary] after every valid token, sequence after sequence."""
+        logits = self._head(self._trunk(batch, pools))
+        padded = logits.shape[:2] == batch.tokens.shape  # else the backend left padding out
+        return logits[batch.valid] if padded else logits[:, 0]
+
+    def _trunk(self, batch: Batch, pools: StatePools) -> Tensor:
         backend, weights, eps = self._backend, self._weights, self.params.eps
         x = backend.embed(weights.embedding, batch)
         for layer, pool in zip(weights.layers, pools.layers, strict=True):
             x = backend.add(x, self._mix(layer.mixer, pool, backend.rms_norm(x, layer.mixer_norm, eps), batch))
             x = backend.add(x, self._feed(layer.feed, backend.rms_norm(x, layer.feed_norm, eps)))
-        last = backend.rms_norm(backend.last_valid(x, batch), weights.output_norm, eps)
-        return backend.to_numpy(backend.linear(last, weights.output))[:, 0]
+        return x
+
+    def _head(self, x: Tensor) -> npt.NDArray[np.float32]:
+        backend, weights = self._backend, self._weights
+        return backend.to_numpy(backend.linear(backend.rms_norm(x, weights.output_norm, self.params.eps), weights.output))
 
     def _mix(
         self, mixer: AttentionWeights | DeltaNetWeights, pool: KvPool | RecurrentPool, x: Tensor, batch: Batch
