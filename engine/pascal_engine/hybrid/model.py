@@ -62,7 +62,9 @@ class Model:
 
     def _head(self, x: Tensor) -> npt.NDArray[np.float32]:
         backend, weights = self._backend, self._weights
-        return backend.to_numpy(backend.linear(backend.rms_norm(x, weights.output_norm, self.params.eps), weights.output))
+        return backend.to_numpy(
+            backend.linear(backend.rms_norm(x, weights.output_norm, self.params.eps), weights.output)
+        )
 
     def _mix(
         self, mixer: AttentionWeights | DeltaNetWeights, pool: KvPool | RecurrentPool, x: Tensor, batch: Batch
