@@ -95,11 +95,11 @@ def test_the_columns_of_llama_bench(data: Path, capsys: pytest.CaptureFixture[st
     assert [cells(row)[5] for row in rows] == tests
     assert all(float(cells(row)[6].split(" ± ")[0]) > 0 for row in rows)
     assert said.err == ""
-    assert main(["bench", *flags, "--json", "-ctk", "q8_0"]) == 0
+    assert main(["bench", *flags, "--json", "-ctk", "f32"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [(row["n_prompt"], row["n_gen"], row["n_depth"]) for row in found][2:4] == [(0, 3, 0), (8, 0, 65)]
     assert [len(row["samples_ts"]) for row in found] == [2] * 6
-    assert {(row["type_k"], row["type_v"], row["n_threads"]) for row in found} == {("q8_0", "f16", 1)}
+    assert {(row["type_k"], row["type_v"], row["n_threads"]) for row in found} == {("f32", "f16", 1)}
 
 
 def test_the_columns_of_llama_batched_bench(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
