@@ -11,6 +11,19 @@ from pascal_engine.tools.bench.workload import Case, Timing
 
 Row = dict[str, object]
 
+_BATCHED_COLUMNS = {
+    "PP": ("pp", ""),
+    "TG": ("tg", ""),
+    "B": ("pl", ""),
+    "N_KV": ("n_kv", ""),
+    "T_PP s": ("t_pp", ".3f"),
+    "S_PP t/s": ("speed_pp", ".2f"),
+    "T_TG s": ("t_tg", ".3f"),
+    "S_TG t/s": ("speed_tg", ".2f"),
+    "T s": ("t", ".3f"),
+    "S t/s": ("speed", ".2f"),
+}
+
 
 @dataclass(frozen=True)
 class Subject:
@@ -117,14 +130,7 @@ class Batched:
 
     def columns(self) -> dict[str, str]:
         fields = self.fields()
-        whole = {"PP": "pp", "TG": "tg", "B": "pl", "N_KV": "n_kv"}
-        timed = {"T_PP s": "t_pp", "T_TG s": "t_tg", "T s": "t"}
-        fast = {"S_PP t/s": "speed_pp", "S_TG t/s": "speed_tg", "S t/s": "speed"}
-        shown = {label: str(fields[name]) for label, name in whole.items()}
-        shown |= {label: f"{fields[name]:.3f}" for label, name in timed.items()}
-        shown |= {label: f"{fields[name]:.2f}" for label, name in fast.items()}
-        order = ("PP", "TG", "B", "N_KV", "T_PP s", "S_PP t/s", "T_TG s", "S_TG t/s", "T s", "S t/s")
-        return {label: shown[label] for label in order}
+        return {label: f"{fields[name]:{form}}" for label, (name, form) in _BATCHED_COLUMNS.items()}
 
 
 def markdown(rows: list[dict[str, str]]) -> str:
