@@ -194,6 +194,8 @@ def test_files_that_do_not_fit(data: Path, text: Path, tmp_path: Path, capsys: p
     logits = tmp_path / "logits"
     engine = open_tiny(data / "qwen35-tiny.gguf", parallel=1, ctx=64)
     save(ModelSource(engine, Chunks(np.zeros((1, 40), np.int32))), logits, lambda done, total: None)
+    other = tmp_path / "other"
+    save(ModelSource(engine, Chunks(np.ones((1, 40), np.int32))), other, lambda done, total: None)
     (tmp_path / "cut").write_bytes(logits.read_bytes()[:-5])
     (tmp_path / "head").write_bytes(logits.read_bytes()[:20])
     short = tmp_path / "short"
@@ -203,7 +205,9 @@ def test_files_that_do_not_fit(data: Path, text: Path, tmp_path: Path, capsys: p
         ([model, model, "--text", str(tmp_path / "none")], "cannot be read"),
         ([model, model, "--text", str(short)], "or a smaller -c"),
         ([model, model, "--text", str(text), "-c", "100000"], "the model has 4096"),
-        ([str(logits), model, "--text", str(text), "-c", "40"], "different tokens"),
+        ([str(logits), model, "--text", str(text)], "bring their text along"),
+        ([str(logits), model, "-c", "40"], "bring their text along"),
+        ([str(logits), str(other)], "different tokens"),
         ([str(tmp_path / "cut"), model], "damaged or cut short"),
         ([str(tmp_path / "head"), model], "damaged or cut short"),
         ([str(tmp_path / "none"), model, "--text", str(text)], "there is no such file"),

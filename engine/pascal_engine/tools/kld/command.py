@@ -16,6 +16,8 @@ from pascal_engine.tools.kld.saved import SavedLogits, save
 from pascal_engine.tools.kld.sources import Chunks, ModelSource, Source, tokens_of
 from pascal_engine.tools.progress import progress_bar
 
+_CHUNK = 512
+
 _DESCRIPTION = """\
 Compares what two models say comes next at every position of a text: the Kullback-Leibler divergence of B from A in nats
 (0 where both say the same; a file against itself gives exactly 0), how often both like the same token best, and the
@@ -64,9 +66,9 @@ def _parser() -> argparse.ArgumentParser:
     made = parser("kld", _DESCRIPTION, _EXAMPLES)
     made.add_argument("a", metavar="A", help="a GGUF file or a file of logits: what is held to be right")
     made.add_argument("b", metavar="B", nargs="?", help="a GGUF file or a file of logits: what is compared with it")
-    made.add_argument("--text", metavar="FILE", help="a text in UTF-8; not needed beside a file of logits")
+    made.add_argument("--text", metavar="FILE", help="a text in UTF-8; a file of logits brings its own along")
     made.add_argument(
-        "-c", "--ctx-size", type=whole_number(8), default=512, metavar="N", help="tokens of a chunk (default: 512)"
+        "-c", "--ctx-size", type=whole_number(8), metavar="N", help=f"tokens of a chunk (default: {_CHUNK})"
     )
     made.add_argument("--chunks", type=whole_number(1), metavar="N", help="chunks of the text (default: all)")
     made.add_argument("--save", metavar="OUT", help="save A's logits there, 4 bytes for each token at each position")
@@ -81,25 +83,17 @@ def _sources(arguments: argparse.Namespace) -> list[Source]:
     chunks = next((logits.chunks for logits in saved.values()), None)
     if chunks is None and arguments.text is None:
         raise ModelError("there is no text to compute; give --text FILE.")
-    found: list[Source] = []
-    for path in paths:
-        if path in saved:
-            found.append(saved[path])
-        else:
-            found.append(_model(path, arguments, chunks))
-            chunks = chunks or found[-1].chunks
-    return found
+    if chunks and (arguments.text or arguments.ctx_size or arguments.chunks):
+        raise ModelError("saved logits bring their text along; leave out --text, -c and --chunks.")
+    return [saved[path] if path in saved else _model(path, arguments, chunks) for path in paths]
 
 
 def _model(path: Path, arguments: argparse.Namespace, chunks: Chunks | None) -> ModelSource:
-    """With the chunks given, or with those of the text as this model reads it."""
+    """With the chunks given, or with those of the text."""
+    n_ctx = chunks.n_ctx if chunks else arguments.ctx_size or _CHUNK
     with progress_bar(f"loading {path.name}") as report:
-        engine = open_engine(path, arguments, chunks.n_ctx if chunks else arguments.ctx_size, 1, report)
-    if arguments.text is None:
-        assert chunks is not None
-    else:
-        tokens = tokens_of(_read(Path(arguments.text)), engine.tokenizer)
-        chunks = Chunks.of(tokens, arguments.ctx_size, arguments.chunks)
+        engine = open_engine(path, arguments, n_ctx, 1, report)
+    chunks = chunks or Chunks.of(tokens_of(_read(Path(arguments.text)), engine.tokenizer), n_ctx, arguments.chunks)
     if int(chunks.tokens.max()) >= engine.info.n_vocab:
         raise ModelError(f"{path}: its vocabulary lacks tokens of the other side; compare models that share one.")
     return ModelSource(engine, chunks)
