@@ -85,7 +85,7 @@ def test_arms_take_turns_in_all_orders_with_the_same_seed() -> None:
 @pytest.mark.parametrize(
     ("factor", "null", "verdict"),
     [
-        (1.0, 1.0, "no difference"),
+        (1.0, 1.0, "no difference shown"),
         (1.02, 1.0, "B is faster"),
         (0.98, 1.0, "B is slower"),
         (1.5, 1.1, "not to be trusted: A differs from itself"),

@@ -62,7 +62,7 @@ class SpeedResult:
         if not self.null.contains_one:
             return "not to be trusted: A differs from itself"
         if self.ratio.contains_one:
-            return "no difference"
+            return "no difference shown"
         return "B is faster" if self.ratio.low > 1 else "B is slower"
 
 
