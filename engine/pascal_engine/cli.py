@@ -18,8 +18,12 @@ from pascal_engine.errors import ModelError
 from pascal_engine.inspection.command import main as inspect
 from pascal_engine.server import create_app
 from pascal_engine.synth.command import main as synth
+from pascal_engine.tools.ab.command import main as ab
+from pascal_engine.tools.bench.command import main as bench
+from pascal_engine.tools.kld.command import main as kld
+from pascal_engine.tools.quantize.command import main as quantize
 
-_COMMANDS = {"inspect": inspect, "synth": synth}
+_COMMANDS = {"inspect": inspect, "synth": synth, "bench": bench, "kld": kld, "quantize": quantize, "ab": ab}
 
 _DESCRIPTION = """\
 Serves a GGUF model over HTTP, with llama-server's routes and flags. Two commands do other things:

@@ -77,6 +77,7 @@ class Engine:
     template: ChatTemplate
     constraints: ConstraintCompiler
     model: Model
+    pools: StatePools
     scheduler: Scheduler
     worker: Worker
     slot_states: SlotStates
@@ -117,7 +118,9 @@ class Engine:
         slot_states = SlotStates(scheduler, pools, fingerprint)
         constraints = ConstraintCompiler(tokenizer)
         worker = Worker(scheduler)
-        return cls(info, tokenizer, template, constraints, model, scheduler, worker, slot_states, options.defaults)
+        return cls(
+            info, tokenizer, template, constraints, model, pools, scheduler, worker, slot_states, options.defaults
+        )
 
 
 def _backend(options: EngineOptions) -> Backend:

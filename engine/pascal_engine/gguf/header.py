@@ -48,10 +48,11 @@ class TensorInfo:
 
 @dataclass(frozen=True)
 class Header:
-    """Metadata and tensors of one file."""
+    """Metadata and tensors of one file; `raw` has each value as it lies there, its type first."""
 
     version: int
     metadata: dict[str, Value]
+    raw: dict[str, memoryview]
     tensors: dict[str, TensorInfo]
 
 
@@ -80,8 +81,8 @@ class _Parser:
             raise HeaderError(f"GGUF version {version} is not supported", "choose a file of version 2 or 3")
         n_tensors = self._count(_FEWEST_BYTES_A_TENSOR)
         n_keys = self._count(_FEWEST_BYTES_A_KEY)
-        metadata = self._metadata(n_keys)
-        return Header(version, metadata, self._tensors(n_tensors, _alignment(metadata)))
+        metadata, raw = self._metadata(n_keys)
+        return Header(version, metadata, raw, self._tensors(n_tensors, _alignment(metadata)))
 
     def _take(self, n_bytes: int) -> memoryview:
         end = self._at + n_bytes
@@ -110,14 +111,17 @@ class _Parser:
         except UnicodeDecodeError as error:
             raise HeaderError(f"{key} is damaged") from error
 
-    def _metadata(self, count: int) -> dict[str, Value]:
+    def _metadata(self, count: int) -> tuple[dict[str, Value], dict[str, memoryview]]:
         metadata: dict[str, Value] = {}
+        raw: dict[str, memoryview] = {}
         for _ in range(count):
             key = self._text("the name of a key")
             if key in metadata:
                 raise HeaderError(f"the file is damaged (key {_short(key)} is there twice)")
+            begin = self._at
             metadata[key] = self._value(self._number("<I"), f"key {_short(key)}", 0)
-        return metadata
+            raw[key] = self._view[begin : self._at]
+        return metadata, raw
 
     def _value(self, kind: int, key: str, depth: int) -> Value:
         if kind == _STRING:

@@ -44,13 +44,14 @@ class Model:
 
     def forward(self, batch: Batch, pools: StatePools) -> npt.NDArray[np.float32]:
         """Logits [n, vocabulary] after each sequence's last valid token; the pools' rows advance by the batch."""
-        backend = self._backend
-        last = self._normed(backend.last_valid(self._layers(batch, pools), batch))
-        return backend.to_numpy(backend.linear(last, self._weights.output))[:, 0]
+        return self._logits(self._backend.last_valid(self._layers(batch, pools), batch))
+
+    def forward_all(self, batch: Batch, pools: StatePools) -> npt.NDArray[np.float32]:
+        """As `forward`, but the logits [tokens, vocabulary] after every valid token, sequence after sequence."""
+        return self._logits(self._backend.all_valid(self._layers(batch, pools), batch))
 
     def hidden(self, batch: Batch, pools: StatePools) -> npt.NDArray[np.float32]:
-        """What `forward` would make logits of, for every valid token [tokens, hidden], sequence after sequence; the
-        pools' rows advance by the batch."""
+        """What `forward_all` makes logits of, [tokens, hidden]; the pools' rows advance by the batch."""
         backend = self._backend
         return backend.to_numpy(self._normed(backend.all_valid(self._layers(batch, pools), batch)))[:, 0]
 
@@ -64,6 +65,9 @@ class Model:
 
     def _normed(self, x: Tensor) -> Tensor:
         return self._backend.rms_norm(x, self._weights.output_norm, self.params.eps)
+
+    def _logits(self, x: Tensor) -> npt.NDArray[np.float32]:
+        return self._backend.to_numpy(self._backend.linear(self._normed(x), self._weights.output))[:, 0]
 
     def _mix(
         self, mixer: AttentionWeights | DeltaNetWeights, pool: KvPool | RecurrentPool, x: Tensor, batch: Batch

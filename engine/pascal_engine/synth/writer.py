@@ -1,6 +1,5 @@
 """Writes the file of a shape, tensor by tensor."""
 
-import shutil
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from gguf import GGUFWriter, LlamaFileType
 
-from pascal_engine.errors import ModelError
+from pascal_engine.files import new_file
 from pascal_engine.synth.blocks import random_weights
 from pascal_engine.synth.shapes import Experts, Shape
 from pascal_engine.synth.tensors import Draw, Planned, tensors
@@ -36,27 +35,8 @@ def write_model(
     `ModelError`, and nothing is left behind."""
     planned = tensors(shape, type_name)
     total = sum(tensor.n_bytes for tensor in planned)
-    _check(path, total)
-    partial = path.with_name(f"{path.name}.partial")
-    try:
+    with new_file(path, total + _ROOM_FOR_HEADER) as partial:
         _write(partial, name, shape, type_name, planned, seed, lambda done: progress(done, total))
-        partial.replace(path)
-    except OSError as error:
-        raise ModelError(f"{path}: it cannot be written ({error.strerror}); choose another place.") from error
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-def _check(path: Path, n_bytes: int) -> None:
-    if path.exists():
-        raise ModelError(f"{path} exists; delete it or choose another name.")
-    if not path.parent.is_dir():
-        raise ModelError(f"{path.parent}: there is no such folder; make it first.")
-    needed, free = n_bytes + _ROOM_FOR_HEADER, shutil.disk_usage(path.parent).free
-    if needed > free:
-        raise ModelError(
-            f"{path}: it takes {needed / 1e9:.1f} GB, but {free / 1e9:.1f} GB are free there; choose another place."
-        )
 
 
 def _write(

@@ -1,0 +1,1 @@
+"""Commands that measure, compare and convert: `bench`, `kld`, `quantize`, `ab`."""

@@ -1,0 +1,1 @@
+"""`pascal-engine ab`: two builds or sets of flags against each other."""

@@ -1,0 +1,1 @@
+"""`pascal-engine bench`: tokens a second of prefill and decode."""

@@ -1,0 +1,1 @@
+"""`pascal-engine quantize`: a model in other number formats, tensor by tensor."""
