@@ -1,0 +1,103 @@
+"""The findings as a table, as a sentence, and as data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.box import SIMPLE
+from rich.markup import escape
+from rich.table import Table
+
+from decomp_gauntlet.bleed.findings import Finding, Row, Verdict
+
+SHOWN = 8
+"""Findings told in full on a terminal; --json has all."""
+COLOURS = {Verdict.CLEAN: "green", Verdict.VARIES: "yellow", Verdict.BLED: "bold red"}
+
+
+class Report:
+    """All rows of a run. `extras` are the optional fields that the engine took."""
+
+    def __init__(self, rows: Sequence[Row], extras: frozenset[str]) -> None:
+        self.rows = rows
+        self.extras = extras
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst of all checks."""
+        found = {row.verdict for row in self.rows}
+        return next((verdict for verdict in (Verdict.BLED, Verdict.VARIES) if verdict in found), Verdict.CLEAN)
+
+    @property
+    def n_units(self) -> int:
+        """How much was compared."""
+        return sum(row.n_units for row in self.rows)
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Bleeds first."""
+        found = [finding for row in self.rows for finding in row.findings]
+        return sorted(found, key=lambda finding: not finding.kind.bleeds)
+
+    def table(self) -> Table:
+        """A row for each check."""
+        table = Table(box=SIMPLE)
+        table.add_column("check", no_wrap=True)
+        for name in ("answers", self._unit, "codewords", "bled", "differ", "drift"):
+            table.add_column(name, justify="right")
+        table.add_column("verdict", no_wrap=True)
+        for row in self.rows:
+            verdict = f"[{COLOURS[row.verdict]}]{row.verdict}[/]"
+            counts = str(row.n_answers), str(row.n_units), _kept(row), str(row.n_bled), str(row.n_differing)
+            table.add_row(row.name, *counts, "-" if row.drift is None else f"{row.drift:.2g}", verdict)
+        return table
+
+    def lines(self) -> list[str]:
+        """What follows the table, with rich's markup: findings, and the verdict in a sentence."""
+        found = self.findings
+        lines = [line for finding in found[:SHOWN] for line in _told(finding)]
+        if len(found) > SHOWN:
+            lines.append(f"[dim]and {len(found) - SHOWN} more; --json FILE writes all of them[/]")
+        return [*lines, f"[{COLOURS[self.verdict]}]{self.verdict}[/]: {self._sentence()}"]
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as data."""
+        return {
+            "verdict": self.verdict,
+            "exit_code": self.verdict.exit_code,
+            "fields_used": sorted(self.extras),
+            "checks": [row.to_json() for row in self.rows],
+        }
+
+    @property
+    def _unit(self) -> str:
+        return "tokens" if self.extras & {"tokens", "logprobs"} else "characters"
+
+    def _sentence(self) -> str:
+        n = sum(row.n_answers for row in self.rows)
+        bled, differing = (sum(row.n_bled for row in self.rows), sum(row.n_differing for row in self.rows))
+        if self.verdict is Verdict.BLED:
+            also = f"; {differing} more differ from their solo run" if differing else ""
+            return f"{bled} of {n} answers depend on what ran beside or before them{also}"
+        if self.verdict is Verdict.CLEAN:
+            return f"all {n} answers are those that the same requests get alone"
+        doubt = "" if "logprobs" in self.extras else (
+            "; the engine gives no log-probabilities, so that rounding and damage cannot be told apart"
+        )  # fmt: skip
+        return f"{differing} of {n} answers differ from their solo run, none shows what belongs to another{doubt}"
+
+
+def _kept(row: Row) -> str:
+    """How much the search for codewords can tell."""
+    if not row.n_asked:
+        return "-"
+    return f"{row.n_keeping}/{row.n_asked}" if row.n_keeping else "n/a"
+
+
+def _told(finding: Finding) -> list[str]:
+    colour = "red" if finding.kind.bleeds else "yellow"
+    head = (
+        f"[{colour}]{finding.kind}[/]: {finding.check}, round {finding.round}, {finding.request} {escape(finding.why)}"
+    )
+    return [head, f"[dim]  alone {escape(repr(finding.alone))}[/]", f"[dim]  got   {escape(repr(finding.got))}[/]"]
