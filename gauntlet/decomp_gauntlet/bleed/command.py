@@ -85,8 +85,8 @@ async def _run(arguments: argparse.Namespace, transport: httpx.AsyncBaseTranspor
         _publish(report, arguments)
     if failure is not None and report.verdict is not Verdict.BLED:
         raise failure
-    if report.n_units == 0:
-        raise TargetError("every answer is empty, so that nothing can be compared; serve another model.")
+    if report.tells_nothing:
+        raise TargetError("the model answers every prompt alike, so that no mix-up could show; serve another model.")
     return report.verdict.exit_code
 
 

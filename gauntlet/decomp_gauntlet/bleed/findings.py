@@ -53,6 +53,8 @@ class Row:
     drift: float | None = None
     """The largest difference of a log-probability, in nats."""
     findings: list[Finding] = field(default_factory=list)
+    alone: set[object] = field(default_factory=set)
+    """The contents of the solo runs."""
 
     @property
     def n_bled(self) -> int:
@@ -79,6 +81,7 @@ class Row:
         """Counts one answer, and notes what is wrong with it."""
         self.n_answers += 1
         self.n_units += len(answer.units)
+        self.alone.add(alone.content)
         moved = drift(answer, alone)
         self.drift = max((value for value in (self.drift, moved) if value is not None), default=None)
         if difference is not None:

@@ -15,6 +15,9 @@ SHOWN = 8
 """Findings told in full on a terminal; --json has all."""
 COLOURS = {Verdict.CLEAN: "green", Verdict.VARIES: "yellow", Verdict.BLED: "bold red"}
 
+WORDS = {Verdict.CLEAN: "clean", Verdict.VARIES: "varies", Verdict.BLED: "bled"}
+"""In a table, where there is little room."""
+
 
 class Report:
     """All rows of a run. `extras` are the optional fields that the engine took."""
@@ -30,9 +33,9 @@ class Report:
         return next((verdict for verdict in (Verdict.BLED, Verdict.VARIES) if verdict in found), Verdict.CLEAN)
 
     @property
-    def n_units(self) -> int:
-        """How much was compared."""
-        return sum(row.n_units for row in self.rows)
+    def tells_nothing(self) -> bool:
+        """Whether every request gets the same answer alone, so that no mix-up could show."""
+        return len(set().union(*(row.alone for row in self.rows))) <= 1
 
     @property
     def findings(self) -> list[Finding]:
@@ -42,13 +45,13 @@ class Report:
 
     def table(self) -> Table:
         """A row for each check."""
-        table = Table(box=SIMPLE)
+        table = Table(box=SIMPLE, padding=(0, 1, 0, 0), show_edge=False)
         table.add_column("check", no_wrap=True)
         for name in ("answers", self._unit, "codewords", "bled", "differ", "drift"):
             table.add_column(name, justify="right")
         table.add_column("verdict", no_wrap=True)
         for row in self.rows:
-            verdict = f"[{COLOURS[row.verdict]}]{row.verdict}[/]"
+            verdict = f"[{COLOURS[row.verdict]}]{WORDS[row.verdict]}[/]"
             counts = str(row.n_answers), str(row.n_units), _kept(row), str(row.n_bled), str(row.n_differing)
             table.add_row(row.name, *counts, "-" if row.drift is None else f"{row.drift:.2g}", verdict)
         return table
