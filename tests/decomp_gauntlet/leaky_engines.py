@@ -36,9 +36,9 @@ class ScriptedEngine:
     """A language model made of hashes: the next token depends on every token before. One that obeys says the codewords
     of its context over and over."""
 
-    def __init__(self, *, obeys: bool = False, takes: tuple[str, ...] = ("logprobs", "return_tokens"), n: int = 4):
+    def __init__(self, *, obeys: bool = False, takes: tuple[str, ...] = ("logprobs", "return_tokens")) -> None:
         self.obeys, self.takes = obeys, takes
-        self.slots = [Slot() for _ in range(n)]
+        self.slots = [Slot() for _ in range(4)]
         self._free: asyncio.Queue[Slot] = asyncio.Queue()
         for slot in self.slots:
             self._free.put_nowait(slot)

@@ -93,9 +93,7 @@ def test_identical_requests_with_several_answers_are_a_bleed(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("takes", [("logprobs",), BARE])
-def test_rounding_is_no_bleed(
-    takes: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rounding_is_no_bleed(takes: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     judged = Judged(Rounding(takes=takes), tmp_path)
     assert judged.code == 3
     assert judged.kinds == {"differs from its solo run"}

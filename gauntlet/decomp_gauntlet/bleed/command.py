@@ -65,8 +65,14 @@ def run(arguments: argparse.Namespace, transport: httpx.AsyncBaseTransport | Non
         message = f"{arguments.url} is no URL ({error}); give one such as http://127.0.0.1:8080."
     except TargetError as error:
         message = str(error)
-    print(f"decomp-router gauntlet bleed: {message}", file=sys.stderr)
+    except KeyboardInterrupt:
+        message = "stopped before the end."
+    _complain(message)
     return 2
+
+
+def _complain(message: str) -> None:
+    print(f"decomp-router gauntlet bleed: {message}", file=sys.stderr)
 
 
 async def _run(arguments: argparse.Namespace, transport: httpx.AsyncBaseTransport | None) -> int:
@@ -80,11 +86,13 @@ async def _run(arguments: argparse.Namespace, transport: httpx.AsyncBaseTranspor
             task = progress.add_task(f"bleed, {n_slots} at once", total=total)
             trial = Trial(target, n_slots, _long(traits), arguments.seed, lambda: progress.advance(task))
             failure = await _all_checks(trial, arguments.rounds)
-    report = Report(list(trial.rows.values()), traits.extras)
+    report = Report(list(trial.rows.values()), traits.extras, str(failure) if failure else None)
     if report.rows:
         _publish(report, arguments)
-    if failure is not None and report.verdict is not Verdict.BLED:
-        raise failure
+    if failure is not None:
+        if report.verdict is not Verdict.BLED:
+            raise failure
+        _complain(str(failure))
     if report.tells_nothing:
         raise TargetError("the model answers every prompt alike, so that no mix-up could show; serve another model.")
     return report.verdict.exit_code

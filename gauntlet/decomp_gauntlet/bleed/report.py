@@ -20,11 +20,13 @@ WORDS = {Verdict.CLEAN: "clean", Verdict.VARIES: "varies", Verdict.BLED: "bled"}
 
 
 class Report:
-    """All rows of a run. `extras` are the optional fields that the engine took."""
+    """All rows of a run. `extras` are the optional fields that the engine took; `failure` is why the run ended early,
+    if it did."""
 
-    def __init__(self, rows: Sequence[Row], extras: frozenset[str]) -> None:
+    def __init__(self, rows: Sequence[Row], extras: frozenset[str], failure: str | None = None) -> None:
         self.rows = rows
         self.extras = extras
+        self.failure = failure
 
     @property
     def verdict(self) -> Verdict:
@@ -62,13 +64,14 @@ class Report:
         lines = [line for finding in found[:SHOWN] for line in _told(finding)]
         if len(found) > SHOWN:
             lines.append(f"[dim]and {len(found) - SHOWN} more; --json FILE writes all of them[/]")
-        return [*lines, f"[{COLOURS[self.verdict]}]{self.verdict}[/]: {self._sentence()}"]
+        early = "until it ended early, " if self.failure else ""
+        return [*lines, f"[{COLOURS[self.verdict]}]{self.verdict}[/]: {early}{self._sentence()}"]
 
     def to_json(self) -> dict[str, Any]:
         """The report as data."""
         return {
             "verdict": self.verdict,
-            "exit_code": self.verdict.exit_code,
+            "ended_early": self.failure,
             "fields_used": sorted(self.extras),
             "checks": [row.to_json() for row in self.rows],
         }
