@@ -46,7 +46,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--rounds", type=_number(1), default=2, metavar="N", help="new prompts in each (default 2)")
     add("--max-tokens", type=_number(4), default=48, metavar="N", help="length of an answer (default 48)")
     add("--seed", type=int, default=0, metavar="N", help="of prompts, patterns and the engine's sampling (default 0)")
-    add("--timeout", type=_number(1), default=300, metavar="S", help="seconds to wait for an answer (default 300)")
+    add(
+        "--timeout",
+        type=_number(1),
+        default=300,
+        metavar="S",
+        help="seconds to wait for an answer's next piece (default 300)",
+    )
     add("--model", metavar="NAME", help="where an engine serves several (default: its first)")
     add("--api-key", metavar="KEY", help="sent as a bearer token")
     add("--json", type=Path, metavar="FILE", help="write all findings")

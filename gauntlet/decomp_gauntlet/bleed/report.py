@@ -11,8 +11,8 @@ from rich.table import Table
 
 from decomp_gauntlet.bleed.findings import Finding, Row, Verdict
 
-SHOWN = 8
-"""Findings told in full on a terminal; --json has all."""
+SHOWN = 2
+"""Findings of each check told in full on a terminal; --json has all."""
 COLOURS = {Verdict.CLEAN: "green", Verdict.VARIES: "yellow", Verdict.BLED: "bold red"}
 
 WORDS = {Verdict.CLEAN: "clean", Verdict.VARIES: "varies", Verdict.BLED: "bled"}
@@ -39,12 +39,6 @@ class Report:
         """Whether every request gets the same answer alone, so that no mix-up could show."""
         return len(set().union(*(row.alone for row in self.rows))) <= 1
 
-    @property
-    def findings(self) -> list[Finding]:
-        """Bleeds first."""
-        found = [finding for row in self.rows for finding in row.findings]
-        return sorted(found, key=lambda finding: not finding.kind.bleeds)
-
     def table(self) -> Table:
         """A row for each check."""
         table = Table(box=SIMPLE, padding=(0, 1, 0, 0), show_edge=False)
@@ -60,10 +54,10 @@ class Report:
 
     def lines(self) -> list[str]:
         """What follows the table, with rich's markup: findings, and the verdict in a sentence."""
-        found = self.findings
-        lines = [line for finding in found[:SHOWN] for line in _told(finding)]
-        if len(found) > SHOWN:
-            lines.append(f"[dim]and {len(found) - SHOWN} more; --json FILE writes all of them[/]")
+        lines = [line for row in self.rows for finding in _worst(row)[:SHOWN] for line in _told(finding)]
+        n_more = sum(max(0, len(row.findings) - SHOWN) for row in self.rows)
+        if n_more:
+            lines.append(f"[dim]and {n_more} more; --json FILE writes all of them[/]")
         early = "until it ended early, " if self.failure else ""
         return [*lines, f"[{COLOURS[self.verdict]}]{self.verdict}[/]: {early}{self._sentence()}"]
 
@@ -92,6 +86,11 @@ class Report:
             "; the engine gives no log-probabilities, so that rounding and damage cannot be told apart"
         )  # fmt: skip
         return f"{differing} of {n} answers differ from their solo run, none shows what belongs to another{doubt}"
+
+
+def _worst(row: Row) -> list[Finding]:
+    """Bleeds first."""
+    return sorted(row.findings, key=lambda finding: not finding.kind.bleeds)
 
 
 def _kept(row: Row) -> str:
