@@ -7,6 +7,7 @@ import itertools
 import json
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from decomp_gauntlet.bleed import arrivals, command
 from decomp_gauntlet.bleed.answer import Answer, Ask, Step
 from decomp_gauntlet.bleed.arrivals import Begun
+from decomp_gauntlet.bleed.findings import excerpt
 from decomp_gauntlet.bleed.judge import RUN_TOKENS, Judge, Kind, drift
 from decomp_gauntlet.bleed.prompts import Prompts
 from decomp_gauntlet.bleed.stream import Collector
@@ -25,8 +27,10 @@ from tests.decomp_gauntlet.leaky_engines import ScriptedEngine, Streaming
 
 OWN, FOREIGN = "badofitego", "ruvazilomu"
 JUDGE = Judge([OWN, FOREIGN])
-ASK = Ask("request 1", ({"role": "user", "content": f"Explain to {OWN} how ink dries."},), OWN)
-OTHER = Ask("request 2", ({"role": "user", "content": f"Explain to {FOREIGN} why ice floats."},), FOREIGN)
+ASK = Ask("request 1", ({"role": "user", "content": f"Explain to {OWN} how ink dries."},), OWN, "how ink dries")
+OTHER = Ask(
+    "request 2", ({"role": "user", "content": f"Explain to {FOREIGN} why ice floats."},), FOREIGN, "why ice floats"
+)
 
 
 def kind(got: Answer, alone: Answer, other: Answer | None = None) -> Kind | None:
@@ -50,7 +54,9 @@ def test_a_codeword_that_was_not_in_the_request_is_foreign() -> None:
     assert kind(Answer(f"so {FOREIGN.upper()}!"), Answer("so")) is Kind.FOREIGN
     assert kind(Answer(OWN), Answer(OWN)) is None
     assert kind(Answer(FOREIGN), Answer(FOREIGN)) is Kind.FOREIGN, "the solo run must not have it either"
-    history = Ask("turn 2", ({"role": "assistant", "content": FOREIGN}, {"role": "user", "content": "And?"}), OWN)
+    history = Ask(
+        "turn 2", ({"role": "assistant", "content": FOREIGN}, {"role": "user", "content": "And?"}), OWN, "And?"
+    )
     assert JUDGE.stray(history, Answer(FOREIGN)) is None, "it leaked earlier, and was reported then"
 
 
@@ -59,6 +65,12 @@ def test_going_on_as_another_request_is_foreign() -> None:
     assert kind(Answer("", alone.tokens[:10] + other.tokens[10:]), alone, other) is Kind.FOREIGN
     short = alone.tokens[:10] + other.tokens[10 : 9 + RUN_TOKENS]
     assert kind(Answer("", short), alone, other) is Kind.DIFFERS, "too little to be sure"
+    assert JUDGE.compare(ASK, other, alone, [(replace(OTHER, codeword=OWN), other)]).kind is Kind.DIFFERS, (
+        "its own chat"
+    )
+    assert JUDGE.compare(ASK, other, alone, [(replace(OTHER, topic="ink"), other)]).kind is Kind.DIFFERS, (
+        "its own topic"
+    )
     loop = Answer("", (7, 8) * 15)
     assert kind(Answer("", alone.tokens[:10] + loop.tokens), alone, loop) is Kind.DIFFERS, "any model may loop"
 
@@ -72,12 +84,20 @@ def test_a_clear_choice_does_not_flip_by_rounding() -> None:
     assert drift(sure(1, 2, logprob=-0.2), sure(1, 3)) == pytest.approx(0.1)
 
 
+def test_an_excerpt_shows_what_is_around_the_difference() -> None:
+    words = tuple(Step(index, 0, text=f" word{index}") for index in range(40))
+    text = "".join(step.text for step in words)
+    assert " word30" in excerpt(Answer(text, (), words), 30)
+    assert " word3" in excerpt(Answer(text), text.index(" word3"))
+    assert excerpt(Answer("text", (5, 6, 7)), 1) == "text (tokens 5 6 7)"
+
+
 @given(st.integers(0, 10**6), st.integers(2, 30))
 def test_codewords_and_questions_keep_requests_apart(seed: int, n: int) -> None:
     prompts = Prompts(random.Random(seed))
     asks = [prompts.explain(str(index), cached=True) for index in range(n)]
     assert len({ask.codeword for ask in asks}) == n
-    assert len({ask.question for ask in asks}) == min(n, 20)
+    assert len({ask.topic for ask in asks}) == min(n, 20)
     assert [ask.mentions(other.codeword) for ask in asks for other in asks if other is not ask].count(True) == 0
     assert abs(len(prompts.long("l", 900, cached=True).messages[0]["content"]) - 900) < 150
 
@@ -98,7 +118,7 @@ class Stage:
 
 
 def asks(n: int) -> list[Ask]:
-    return [Ask(f"{index}", (), "") for index in range(n)]
+    return [Ask(f"{index}", (), "", "") for index in range(n)]
 
 
 async def test_one_by_one_waits_for_the_answer_before_to_begin() -> None:
@@ -113,7 +133,7 @@ async def test_one_by_one_waits_for_the_answer_before_to_begin() -> None:
 
 async def test_a_long_prompt_comes_in_between() -> None:
     stage = Stage()
-    answers = await arrivals.around_a_prefill(stage.send, asks(4), Ask("long", (), ""))
+    answers = await arrivals.around_a_prefill(stage.send, asks(4), Ask("long", (), "", ""))
     assert [answer.text for answer in answers] == ["0", "1", "2", "3", "long"]
     assert stage.log.index("long comes") > max(stage.log.index("0 begins"), stage.log.index("1 begins"))
     assert stage.log.index("long comes") < stage.log.index("2 comes")

@@ -11,7 +11,8 @@ Unit = int | str
 
 @dataclass(frozen=True)
 class Ask:
-    """One request. `codeword` stands in `messages` and in those of no other request but turns of the same chat.
+    """One request. `codeword` stands in `messages` and in those of no other request but turns of the same chat; `topic`
+    is what the last message is about, in the words that stand there.
 
     `cached` is whether the engine may use what it remembers of earlier prompts.
     """
@@ -19,25 +20,22 @@ class Ask:
     label: str
     messages: tuple[Message, ...]
     codeword: str
+    topic: str
     cached: bool = True
 
-    @property
-    def question(self) -> str:
-        """The last message without the codeword: two answers to one question may well be alike."""
-        return self.messages[-1]["content"].replace(self.codeword, "")
-
-    def mentions(self, codeword: str) -> bool:
-        """Whether the codeword stands in the messages."""
-        return any(codeword in message["content"].lower() for message in self.messages)
+    def mentions(self, words: str) -> bool:
+        """Whether the words stand in the messages, in capitals or not."""
+        return any(words.lower() in message["content"].lower() for message in self.messages)
 
 
 @dataclass(frozen=True)
 class Step:
-    """One token, its log-probability and those of the likeliest tokens, in nats."""
+    """One token, its log-probability and those of the likeliest tokens, in nats, and its text."""
 
     token: Unit
     logprob: float
     top: tuple[tuple[Unit, float], ...] = ()
+    text: str = ""
 
     def shortfall(self, token: Unit) -> float:
         """How much less likely than the chosen token another one was; at least so much where it is not in `top`."""

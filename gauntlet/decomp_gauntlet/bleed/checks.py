@@ -139,22 +139,22 @@ class Turn:
 class Chat:
     """A conversation with a codeword; its own answers go into its history."""
 
-    def __init__(self, label: str, codeword: str, questions: Sequence[str]) -> None:
+    def __init__(self, label: str, codeword: str, turns: Sequence[tuple[str, str]]) -> None:
         self.label, self.codeword = label, codeword
-        self._questions = list(questions)
+        self._turns = list(turns)
         self.turns: list[Turn] = []
 
     @property
     def over(self) -> bool:
         """Whether all has been said."""
-        return len(self.turns) == len(self._questions)
+        return len(self.turns) == len(self._turns)
 
     async def go_on(self, trial: Trial) -> None:
         """Says the next message and takes the answer in."""
-        question = self._questions[len(self.turns)]
+        topic, content = self._turns[len(self.turns)]
         history = [*self.turns[-1].ask.messages, _said("assistant", self.turns[-1].answer.text)] if self.turns else []
         label = f"{self.label}, turn {len(self.turns) + 1}"
-        ask = Ask(label, (*history, _said("user", question)), self.codeword)
+        ask = Ask(label, (*history, _said("user", content)), self.codeword, topic)
         self.turns.append(Turn(ask, await trial.send(ask)))
 
 

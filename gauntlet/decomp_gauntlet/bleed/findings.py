@@ -111,12 +111,11 @@ class Row:
 
 
 def excerpt(answer: Answer, at: int) -> str:
-    """The text around unit `at`; token ids where text and units cannot be matched."""
-    units = answer.units
-    if answer.steps and all(isinstance(step.token, str) for step in answer.steps):
-        at = len("".join(str(step.token) for step in answer.steps[:at]))
-    elif units and isinstance(units[0], int):
-        near = " ".join(map(str, units[max(0, at - 2) : at + 10]))
-        return f"tokens [{near}]: {answer.text[:EXCERPT]}"
+    """The text around unit `at`; with token ids where it cannot be known which text is theirs."""
+    if answer.steps:
+        at = len("".join(step.text for step in answer.steps[:at]))
+    elif answer.tokens:
+        near = " ".join(map(str, answer.tokens[max(0, at - 2) : at + 10]))
+        return f"{answer.text[:EXCERPT]} (tokens {near})"
     start = max(0, at - EXCERPT // 3)
     return answer.text[start : start + EXCERPT]

@@ -95,13 +95,19 @@ def _taken_over(ask: Ask, answer: Answer, alone: Answer, at: int, others: Others
     """A long run behind the first difference that one other request's answer has, and the own solo run has not."""
     size = RUN_TOKENS if answer.tokens or answer.steps else RUN_CHARACTERS
     own = _runs(alone.units, size)
-    foreign = [(other.label, _runs(run.units, size)) for other, run in others if other.question != ask.question]
+    strangers = [other for other in others if _stranger(ask, other[0])]
+    foreign = [(other.label, _runs(run.units, size)) for other, run in strangers]
     for start in range(at, len(answer.units) - size + 1):
         run = answer.units[start : start + size]
         holders = [label for label, runs in foreign if run in runs]
         if len(holders) == 1 and run not in own and len(set(run)) >= size // 4:
             return Difference(Kind.FOREIGN, start, f"goes on with what {holders[0]} was answered")
     return None
+
+
+def _stranger(ask: Ask, other: Ask) -> bool:
+    """Whether nothing excuses that both answers are alike: neither the same chat nor a topic that is in both."""
+    return other.codeword != ask.codeword and not ask.mentions(other.topic)
 
 
 def _runs(units: tuple[Unit, ...], size: int) -> set[tuple[Unit, ...]]:

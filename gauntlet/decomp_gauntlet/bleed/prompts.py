@@ -15,6 +15,7 @@ TOPICS = (
     "how a kite stays up", "why cats purr", "how ink dries", "what makes thunder", "how a lock opens",
     "why ice floats", "how cheese ripens", "what a compass shows",
 )  # fmt: skip
+REPEATED, SHELF = "five times and nothing else", "what stands on the first shelf"
 RECALL = "What is the codeword of this conversation? Answer with that word alone."
 
 
@@ -45,13 +46,15 @@ class Prompts:
     def repeat(self, label: str, *, cached: bool) -> Ask:
         """Has the model say its codeword."""
         word = self.codewords.make()
-        return _single(label, f"Write the word {word} five times and nothing else.", word, cached)
+        content = f"Write the word {word} {REPEATED}."
+        return _single(label, content, word, REPEATED, cached)
 
     def explain(self, label: str, *, cached: bool) -> Ask:
         """A question of its own; every answer is another one."""
         word = self.codewords.make()
-        question = f"Explain to our friend {word} {self._topic()}. Begin with the name {word}."
-        return _single(label, question, word, cached)
+        topic = self._topic()
+        content = f"Explain to our friend {word} {topic}. Begin with the name {word}."
+        return _single(label, content, word, topic, cached)
 
     def long(self, label: str, n_chars: int, *, cached: bool) -> Ask:
         """A prompt of about `n_chars` characters, to keep the engine busy with reading."""
@@ -59,14 +62,16 @@ class Prompts:
         lines = [f"The stock list of {word}:"]
         while sum(map(len, lines)) + len(lines) < n_chars:
             lines.append(f"shelf {self._rng.randrange(1000)}: {self._rng.choice(TOPICS)}")
-        return _single(label, "\n".join([*lines, f"Explain to {word} what stands on the first shelf."]), word, cached)
+        lines.append(f"Explain to {word} {SHELF}.")
+        return _single(label, "\n".join(lines), word, SHELF, cached)
 
-    def turns(self, word: str, n_turns: int) -> list[str]:
-        """What a user says in a chat: the codeword, questions, and at last whether the model still knows the word."""
-        topics = self._rng.sample(TOPICS, n_turns - 1)
-        questions = [f"Explain {topic} in one sentence." for topic in topics]
-        questions[0] = f"The codeword of this conversation is {word}. {questions[0]}"
-        return [*questions, RECALL]
+    def turns(self, word: str, n_turns: int) -> list[tuple[str, str]]:
+        """What a user says in a chat, as topics and messages: the codeword, questions, and at last whether the model
+        still knows the word."""
+        turns = [(topic, f"Explain {topic} in one sentence.") for topic in self._rng.sample(TOPICS, n_turns - 1)]
+        topic, question = turns[0]
+        turns[0] = (topic, f"The codeword of this conversation is {word}. {question}")
+        return [*turns, (RECALL, RECALL)]
 
     def _topic(self) -> str:
         """All topics in turn, so that few requests at a time share one."""
@@ -74,5 +79,5 @@ class Prompts:
         return self._deck.pop()
 
 
-def _single(label: str, content: str, codeword: str, cached: bool) -> Ask:
-    return Ask(label, ({"role": "user", "content": content},), codeword, cached)
+def _single(label: str, content: str, codeword: str, topic: str, cached: bool) -> Ask:
+    return Ask(label, ({"role": "user", "content": content},), codeword, topic, cached)

@@ -37,7 +37,7 @@ class Collector:
 
 def _step(entry: dict[str, Any]) -> Step:
     top = tuple((_token(other), float(other["logprob"])) for other in entry.get("top_logprobs") or ())
-    return Step(_token(entry), float(entry["logprob"]), top)
+    return Step(_token(entry), float(entry["logprob"]), top, entry["token"])
 
 
 def _token(entry: dict[str, Any]) -> Unit:
