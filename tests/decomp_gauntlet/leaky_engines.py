@@ -38,6 +38,7 @@ class ScriptedEngine:
 
     def __init__(self, *, obeys: bool = False, takes: tuple[str, ...] = ("logprobs", "return_tokens")) -> None:
         self.obeys, self.takes = obeys, takes
+        self.n_begun = 0
         self.slots = [Slot() for _ in range(4)]
         self._free: asyncio.Queue[Slot] = asyncio.Queue()
         for slot in self.slots:
@@ -68,6 +69,7 @@ class ScriptedEngine:
             self._free.put_nowait(slot)
 
     def begin(self, slot: Slot, context: str) -> None:
+        self.n_begun += 1
         slot.context, slot.out, slot.active, slot.n_steps = context, [], True, 0
 
     def step(self, slot: Slot) -> tuple[str, Top]:
@@ -135,10 +137,7 @@ class Mixing(ScriptedEngine):
 class Moody(ScriptedEngine):
     """Every third answer, alone or not, is another one."""
 
-    n_begun = 0
-
     def begin(self, slot: Slot, context: str) -> None:
-        self.n_begun += 1
         super().begin(slot, context + ("!" if self.n_begun % 3 == 0 else ""))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from decomp_gauntlet.bleed import command
+from decomp_gauntlet.bleed import checks, command
 from decomp_router import cli
 from tests.decomp_gauntlet.leaky_engines import (
     Leaking,
@@ -47,6 +47,12 @@ def test_a_clean_engine_passes(obeys: bool, takes: tuple[str, ...], tmp_path: Pa
     for name in ("codewords", "chats"):
         check = judged.checks[name]
         assert check["codewords_kept_alone"] == (check["codewords_asked"] if obeys else 0)
+
+
+def test_the_progress_bar_knows_how_much_there_is_to_do(tmp_path: Path) -> None:
+    engine = ScriptedEngine()
+    Judged(engine, tmp_path)
+    assert engine.n_begun == sum(check.n_requests(3) for check in checks.CHECKS)
 
 
 def test_a_table_says_it_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -240,11 +240,6 @@ class Failing(ScriptedEngine):
     """Breaks off the answer number `last`."""
 
     last = 30
-    n_begun = 0
-
-    def begin(self, slot, context):  # noqa: ANN001, ANN201
-        super().begin(slot, context)
-        self.n_begun += 1
 
     def chunk(self, token, top):  # noqa: ANN001, ANN201
         return {"error": {"message": "out of memory"}} if self.n_begun > self.last else super().chunk(token, top)

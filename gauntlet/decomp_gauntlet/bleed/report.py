@@ -102,7 +102,6 @@ def _kept(row: Row) -> str:
 
 def _told(finding: Finding) -> list[str]:
     colour = "red" if finding.kind.bleeds else "yellow"
-    head = (
-        f"[{colour}]{finding.kind}[/]: {finding.check}, round {finding.round}, {finding.request} {escape(finding.why)}"
-    )
+    where = f"{finding.check}, round {finding.round}, {finding.request}"
+    head = f"[{colour}]{finding.kind}[/] in {where}: {escape(finding.why)}"
     return [head, f"[dim]  alone {escape(repr(finding.alone))}[/]", f"[dim]  got   {escape(repr(finding.got))}[/]"]
