@@ -42,7 +42,7 @@ def parser() -> argparse.ArgumentParser:
     serve.add_arguments(serving)
     serving.set_defaults(run=serve.run)
     _add_decompose(commands.add_parser("decompose", help="show the sub-tasks of a prompt and their order"))
-    judging = commands.add_parser("gauntlet", help="score the decomposer on labelled prompts")
+    judging = commands.add_parser("gauntlet", help="score the decomposer on labelled prompts, test an engine")
     gauntlet.add_actions(judging)
     showing = commands.add_parser("demo", help="start engine and router and watch two prompts run")
     demo.add_arguments(showing)

@@ -1,4 +1,5 @@
-"""`decomp-router gauntlet run | diff`: score case sets, print tables, write reports and pictures, compare two runs."""
+"""`decomp-router gauntlet run | diff | bleed`: score case sets, print tables, write reports and pictures, compare two
+runs; `bleed` stands in a package of its own."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
 
+from decomp_gauntlet.bleed import command as bleed
 from decomp_gauntlet.cases import Case, CaseError, load
 from decomp_gauntlet.diff import compare, diff_table, load_report
 from decomp_gauntlet.plots import PlotsError, draw
@@ -46,7 +48,7 @@ exit code: 0 fine, 1 the second run has a dangerous case that the first had not,
 
 
 def add_actions(parser: argparse.ArgumentParser) -> None:
-    """`run` and `diff`."""
+    """`run`, `diff` and `bleed`."""
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     add_arguments(actions.add_parser("run", help="score case sets"))
     comparing = actions.add_parser("diff", help="compare two reports")
@@ -55,6 +57,7 @@ def add_actions(parser: argparse.ArgumentParser) -> None:
     comparing.add_argument("before", type=Path, help="report (.json) of the first run")
     comparing.add_argument("after", type=Path, help="report (.json) of the second run")
     comparing.set_defaults(run=diff)
+    bleed.add_arguments(actions.add_parser("bleed", help="does what runs beside a request show in an engine's answer?"))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
