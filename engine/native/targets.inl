@@ -1,4 +1,4 @@
-// Compiles the kernels of PASCAL_KERNELS twice: for any processor, and for AVX2, FMA and F16C.
+// Compiles the kernels of PASCAL_KERNELS for any processor, for AVX2, FMA and F16C, and for AVX-512.
 #include <cstddef>
 #include <cstdint>
 #if defined(__x86_64__)
@@ -24,6 +24,18 @@ namespace avx2 {
 #include "simd.inl"
 #include PASCAL_KERNELS
 }  // namespace avx2
+#if defined(__clang__)
+#pragma clang attribute pop
+#pragma clang attribute push(__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl"))), apply_to = function)
+#else
+#pragma GCC pop_options
+#pragma GCC push_options
+#pragma GCC target("avx2,fma,f16c,avx512f,avx512bw,avx512vl")
+#endif
+namespace avx512 {
+#include "simd.inl"
+#include PASCAL_KERNELS
+}  // namespace avx512
 #if defined(__clang__)
 #pragma clang attribute pop
 #else
