@@ -151,14 +151,13 @@ template <Type type> struct Kind256 {
     INLINE void add(const Weights& weights, const Activations& x, const std::size_t* at, Floats* sums) {
         const Group256* groups = x.of_256.data();
         Ints dots[n];
-#pragma GCC unroll 4
-        for (int c = 0; c < n; ++c) dots[c] = Ints{};
 #pragma GCC unroll 8
         for (int i = 0; i < 8; ++i)
 #pragma GCC unroll 4
             for (int c = 0; c < n; ++c) {
                 const Ints activations = for_each_row(load(groups[at[c]].q + 32 * i));
-                dots[c] = add_products<Traits::values>(dots[c], weights.q[i], activations, weights.scales[i]);
+                const Ints before = i == 0 ? Ints{} : dots[c];
+                dots[c] = add_products<Traits::values>(before, weights.q[i], activations, weights.scales[i]);
                 asm("" : "+v"(dots[c]));
             }
 #pragma GCC unroll 4

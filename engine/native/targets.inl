@@ -32,6 +32,7 @@ namespace avx2 {
 #pragma GCC push_options
 #pragma GCC target("avx2,fma,f16c,avx512f,avx512bw,avx512vl")
 #endif
+#define PASCAL_AVX512
 namespace avx512 {
 #include "simd.inl"
 #include PASCAL_KERNELS
@@ -41,5 +42,6 @@ namespace avx512 {
 #else
 #pragma GCC pop_options
 #endif
+#undef PASCAL_AVX512
 #undef PASCAL_AVX2
 #endif
