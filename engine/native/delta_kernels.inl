@@ -18,8 +18,8 @@ static void causal_conv(const ConvRun& run, std::size_t first, std::size_t stop)
         }
     for (std::size_t at = 0; at < before; ++at)
         for (std::size_t channel = first; channel < stop; channel += wide)
-            store(run.history + at * run.n_channels + channel, load<Wide>(input(at + run.n_tokens) + channel, stop - channel),
-                  stop - channel);
+            store(run.history + at * run.n_channels + channel,
+                  load<Wide>(input(at + run.n_tokens) + channel, stop - channel), stop - channel);
 }
 
 // decay = a * softplus(alpha + dt), strength = sigmoid(beta), for the heads of one token.
@@ -27,7 +27,8 @@ static void delta_gates(const float* alpha, const float* beta, const float* a, c
                         float* decay, float* strength) {
     for (std::size_t i = 0; i < width; i += wide) {
         const std::size_t count = width - i;
-        store(decay + i, load<Wide>(a + i, count) * softplus(load<Wide>(alpha + i, count) + load<Wide>(dt + i, count)), count);
+        const Wide open = load<Wide>(alpha + i, count) + load<Wide>(dt + i, count);
+        store(decay + i, load<Wide>(a + i, count) * softplus(open), count);
         store(strength + i, sigmoid(load<Wide>(beta + i, count)), count);
     }
 }
@@ -56,7 +57,8 @@ INLINE void delta_tokens(const DeltaRun& run, std::size_t column, std::size_t co
             }
         for (std::size_t i = 0; i < delta_parts; ++i) {
             const std::size_t at = i * wide, left = count > at ? count - at : 0;
-            delta[i] = strength * (load<Wide>(run.v + token * run.v_stride + column + at, left) - (sums[0][i] + sums[1][i]));
+            const Wide value = load<Wide>(run.v + token * run.v_stride + column + at, left);
+            delta[i] = strength * (value - (sums[0][i] + sums[1][i]));
             sums[0][i] = sums[1][i] = Wide{};
         }
         for (std::size_t key = 0; key < run.dim; key += 2)

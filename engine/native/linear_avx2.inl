@@ -68,7 +68,8 @@ template <Bytes values> INLINE Ints dot_blocks(const Ints* weights, const std::i
 #pragma GCC unroll 2
     for (int half = 0; half < 2; ++half) {
         const int i = 4 * half;
-        quarter[half] = _mm256_hadd_epi32(_mm256_hadd_epi32(dot(i), dot(i + 1)), _mm256_hadd_epi32(dot(i + 2), dot(i + 3)));
+        quarter[half] =
+            _mm256_hadd_epi32(_mm256_hadd_epi32(dot(i), dot(i + 1)), _mm256_hadd_epi32(dot(i + 2), dot(i + 3)));
     }
     return _mm256_add_epi32(_mm256_permute2x128_si256(quarter[0], quarter[1], 0x20),
                             _mm256_permute2x128_si256(quarter[0], quarter[1], 0x31));

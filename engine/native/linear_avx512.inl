@@ -56,7 +56,8 @@ template <Bytes values> INLINE void arrange_blocks(Ints* q) {
     if constexpr (values == Bytes::signed_)
 #pragma GCC unroll 8
         for (int i = 0; i < 8; ++i) q[i] = _mm512_xor_si512(q[i], _mm512_set1_epi8(-128));
-    const __m512i low = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13), high = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
+    const __m512i low = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13);
+    const __m512i high = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
     __m512i pairs[8], fours[8];
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {

@@ -1,6 +1,6 @@
-// Products with vectors: what all instruction sets share. Every output has one order of sums, the same for each of them:
-// eight lanes run down the row, block after block, and are added up at its end; neither the number of columns nor the
-// tile nor the row beside it changes it.
+// Products with vectors: what all instruction sets share. Every output has one order of sums, the same for each of
+// them: eight lanes run down the row, block after block, and are added up at its end; neither the number of columns nor
+// the tile nor the row beside it changes it.
 
 using Words = std::uint16_t __attribute__((vector_size(sizeof(Ints))));
 using Counts = std::int32_t __attribute__((vector_size(sizeof(Ints))));

@@ -23,8 +23,9 @@ INLINE void spread_scales(Ints scales, Ints* out) {
 
 // The half float at `offset` of each block.
 INLINE Floats number_at(const Rows& blocks, std::size_t offset) {
-    return number_of_each_row(
-        [&](int row) __attribute__((always_inline)) { return from_half(read<std::uint16_t>(blocks.at[row] + offset)); });
+    return number_of_each_row([&](int row) __attribute__((always_inline)) {
+        return from_half(read<std::uint16_t>(blocks.at[row] + offset));
+    });
 }
 
 template <Type type> FORCED void unpack(const Rows& blocks, Weights256& out) {
@@ -38,13 +39,15 @@ template <Type type> FORCED void unpack(const Rows& blocks, Weights256& out) {
 #pragma GCC unroll 8
     for (int i = 0; i < 8; ++i)
         out.q[i] = gather([i](const Block256& block) __attribute__((always_inline)) { return block.q + 32 * i; });
-    spread_scales(gather([](const Block256& block) __attribute__((always_inline)) { return block.scales; }), out.scales);
+    spread_scales(gather([](const Block256& block) __attribute__((always_inline)) { return block.scales; }),
+                  out.scales);
     if constexpr (Traits::lows != Lows::none)
         out.lows = gather([](const Block256& block) __attribute__((always_inline)) { return block.lows; });
     out.d = number_of_each_row(
         [&](int row) __attribute__((always_inline)) { return from_half(plain[row].d) * Traits::factor; });
     if constexpr (Traits::lows == Lows::scaled)
-        out.dmin = number_of_each_row([&](int row) __attribute__((always_inline)) { return from_half(plain[row].dmin); });
+        out.dmin = number_of_each_row(
+            [&](int row) __attribute__((always_inline)) { return from_half(plain[row].dmin); });
 }
 
 // Eight bytes, each twice, as sixteen words.
@@ -152,14 +155,16 @@ template <Type type> struct Kind256 {
         const Group256* groups = x.of_256.data();
         Ints dots[n];
 #pragma GCC unroll 8
-        for (int i = 0; i < 8; ++i)
+        for (int i = 0; i < 8; ++i) {
+            const Ints q = weights.q[i], scales = weights.scales[i];  // once for all columns
 #pragma GCC unroll 4
             for (int c = 0; c < n; ++c) {
                 const Ints activations = for_each_row(load(groups[at[c]].q + 32 * i));
                 const Ints before = i == 0 ? Ints{} : dots[c];
-                dots[c] = add_products<Traits::values>(before, weights.q[i], activations, weights.scales[i]);
+                dots[c] = add_products<Traits::values>(before, q, activations, scales);
                 asm("" : "+v"(dots[c]));
             }
+        }
 #pragma GCC unroll 4
         for (int c = 0; c < n; ++c) {
             const Floats scale = for_each_row(x.scales_256.data()[at[c]]);

@@ -8,10 +8,8 @@ mkdir -p "$out"
 flags=(-std=gnu++20 -O3 -ffp-contract=off -fno-math-errno -Wall -Wextra -Wno-psabi)  # those of ../CMakeLists.txt
 objects=()
 for source in ../{instructions,threads,linear_{avx2,avx512,decode,experts,matrix,portable}}.cpp ./*.cpp; do
-    object=$out/$(basename "$source" .cpp).o
-    objects+=("$object")
-    [[ $object -nt $source && -z $(find .. -newer "$object" \( -name '*.hpp' -o -name '*.inl' \) -print -quit) ]] && continue
-    "$compiler" "${flags[@]}" -c "$source" -o "$object"
+    objects+=("$out/$(basename "$source" .cpp).o")
+    "$compiler" "${flags[@]}" -c "$source" -o "${objects[-1]}"
 done
 "$compiler" -static -pthread "${objects[@]}" -o "$out/check"
 strip "$out/check"

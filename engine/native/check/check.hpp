@@ -36,9 +36,7 @@ class Random {
     explicit Random(std::uint64_t seed) : engine_(seed) {}
     std::uint64_t bits() { return engine_(); }
     std::uint64_t below(std::uint64_t end) { return engine_() % end; }
-    float between(float low, float high) {
-        return low + (high - low) * static_cast<float>(engine_() >> 40) * 0x1p-24f;
-    }
+    float between(float low, float high) { return low + (high - low) * static_cast<float>(engine_() >> 40) * 0x1p-24f; }
     Floats floats(std::size_t count, float low = -2, float high = 2) {
         Floats values(count);
         for (float& value : values) value = between(low, high);

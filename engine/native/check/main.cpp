@@ -18,7 +18,8 @@ void Verdict::expect(bool held, const std::string& what) {
 void Verdict::same(const Floats& got, const Floats& expected, const std::string& what) {
     bool equal = got.size() == expected.size();
     for (std::size_t i = 0; equal && i < got.size(); ++i)
-        equal = std::memcmp(&got[i], &expected[i], sizeof(float)) == 0 || (std::isnan(got[i]) && std::isnan(expected[i]));
+        equal =
+            std::memcmp(&got[i], &expected[i], sizeof(float)) == 0 || (std::isnan(got[i]) && std::isnan(expected[i]));
     expect(equal, what);
 }
 
@@ -55,7 +56,8 @@ int main(int count, char** arguments) {
     bool timed = false;
     for (int i = 1; i < count; ++i) {
         if (std::strcmp(arguments[i], "--time") == 0) timed = true;
-        else if (std::strcmp(arguments[i], "--threads") == 0 && i + 1 < count) n_threads = std::strtoul(arguments[++i], nullptr, 10);
+        else if (std::strcmp(arguments[i], "--threads") == 0 && i + 1 < count)
+            n_threads = std::strtoul(arguments[++i], nullptr, 10);
         else {
             std::fprintf(stderr, "usage: %s [--time] [--threads N]\n", arguments[0]);
             return 2;
@@ -63,8 +65,9 @@ int main(int count, char** arguments) {
     }
     std::printf("instruction sets here:");
     for (const auto& name : instruction_sets()) std::printf(" %s", name.c_str());
-    std::printf("\nBits are compared among vector sets, between columns alone and together, and between numbers of threads;\n"
-                "distances are those of vector sets from portable, relative to the largest magnitude.\n\n");
+    std::printf(
+        "\nBits are compared among vector sets, between columns alone and together, and between numbers of threads;\n"
+        "distances are those of vector sets from portable, relative to the largest magnitude.\n\n");
     std::printf("%-26s %8s %12s\n", "kernel", "compared", "distance");
     bool held = check_products();
     held = check_operations() && held;

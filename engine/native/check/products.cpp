@@ -52,8 +52,10 @@ void check_shape(Verdict& verdict, const Named& type, const Shape& shape, Fillin
         }
         for (std::size_t n_threads : {1, 2, 3}) {
             set_threads(n_threads);
-            for (std::size_t n = 1; n <= shape.n_columns; n = n < 16 || n >= shape.n_columns - 3 ? n + 1 : shape.n_columns - 3)
-                verdict.same(product(weights.matrix, x, 0, n), Floats(alone.begin(), alone.begin() + n * shape.n_outputs),
+            for (std::size_t n = 1; n <= shape.n_columns;
+                 n = n < 16 || n >= shape.n_columns - 3 ? n + 1 : shape.n_columns - 3)
+                verdict.same(product(weights.matrix, x, 0, n),
+                             Floats(alone.begin(), alone.begin() + n * shape.n_outputs),
                              what + ", " + name + ", " + std::to_string(n) + " columns, " + std::to_string(n_threads) +
                                  " threads");
         }
@@ -83,8 +85,8 @@ bool check_experts() {
     const Named& router_type = types().front();
     for (const Named& type : types()) {
         Verdict verdict(std::string("experts ") + type.name);
-        const Weights router(router_type, 1, 7, 512, Filling::random, 1), gate_up(type, 7, 512, 512, Filling::random, 2),
-            down(type, 7, 512, 256, Filling::random, 3);
+        const Weights router(router_type, 1, 7, 512, Filling::random, 1),
+            gate_up(type, 7, 512, 512, Filling::random, 2), down(type, 7, 512, 256, Filling::random, 3);
         Floats x = Random(4).floats(20 * 512, -0.05f, 0.05f);
         std::vector<Floats> of_sets;
         for (const auto& name : instruction_sets()) {
@@ -111,7 +113,8 @@ bool check_products() {
         Verdict verdict(type.name);
         const std::size_t wide = type.block == 256 ? 3 : 17;
         check_shape(verdict, type, {75, wide, 67}, Filling::random);
-        for (std::size_t n_outputs : {1, 2, 3, 5, 36}) check_shape(verdict, type, {n_outputs, wide + n_outputs, 18}, Filling::random);
+        for (std::size_t n_outputs : {1, 2, 3, 5, 36})
+            check_shape(verdict, type, {n_outputs, wide + n_outputs, 18}, Filling::random);
         for (Filling filling : {Filling::ones, Filling::high_bits, Filling::zeros})
             check_shape(verdict, type, {9, wide, 9}, filling);
         check_no_number(verdict, type);

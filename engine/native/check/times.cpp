@@ -27,8 +27,8 @@ void time_shape(std::size_t n_threads, std::size_t n_outputs, std::size_t n_inpu
     std::vector<std::string> sets = instruction_sets();
     if (sets.size() > 1) sets.erase(sets.begin());  // portable says nothing beside vectors
     set_threads(n_threads);
-    std::printf("\n%zu x %zu, %zu threads: GB/s of weights for 1 column; G products/s for 1, 4, 16, 64 columns\n", n_outputs,
-                n_inputs, n_threads);
+    std::printf("\n%zu x %zu, %zu threads: GB/s of weights for 1 column; G products/s for 1, 4, 16, 64 columns\n",
+                n_outputs, n_inputs, n_threads);
     for (const Named& type : types()) {
         const Weights weights(type, 1, n_outputs, n_inputs, Filling::random, 1);
         const Floats x = Random(2).floats(64 * n_inputs);

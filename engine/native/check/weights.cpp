@@ -7,26 +7,13 @@
 
 const std::vector<Named>& types() {
     static const std::vector<Named> all = {
-        {"F32", Type::F32, 1, {}},
-        {"F16", Type::F16, 1, {}},
-        {"BF16", Type::BF16, 1, {}},
-        {"Q4_0", Type::Q4_0, 32, {0}},
-        {"Q4_1", Type::Q4_1, 32, {0, 2}},
-        {"Q5_0", Type::Q5_0, 32, {0}},
-        {"Q5_1", Type::Q5_1, 32, {0, 2}},
-        {"Q8_0", Type::Q8_0, 32, {0}},
-        {"IQ4_NL", Type::IQ4_NL, 32, {0}},
-        {"Q2_K", Type::Q2_K, 256, {80, 82}},
-        {"Q3_K", Type::Q3_K, 256, {108}},
-        {"Q4_K", Type::Q4_K, 256, {0, 2}},
-        {"Q5_K", Type::Q5_K, 256, {0, 2}},
-        {"Q6_K", Type::Q6_K, 256, {208}},
-        {"IQ2_XXS", Type::IQ2_XXS, 256, {0}},
-        {"IQ2_XS", Type::IQ2_XS, 256, {0}},
-        {"IQ2_S", Type::IQ2_S, 256, {0}},
-        {"IQ3_XXS", Type::IQ3_XXS, 256, {0}},
-        {"IQ3_S", Type::IQ3_S, 256, {0}},
-        {"IQ4_XS", Type::IQ4_XS, 256, {0}},
+        {"F32", Type::F32, 1, {}},           {"F16", Type::F16, 1, {}},          {"BF16", Type::BF16, 1, {}},
+        {"Q4_0", Type::Q4_0, 32, {0}},       {"Q4_1", Type::Q4_1, 32, {0, 2}},   {"Q5_0", Type::Q5_0, 32, {0}},
+        {"Q5_1", Type::Q5_1, 32, {0, 2}},    {"Q8_0", Type::Q8_0, 32, {0}},      {"IQ4_NL", Type::IQ4_NL, 32, {0}},
+        {"Q2_K", Type::Q2_K, 256, {80, 82}}, {"Q3_K", Type::Q3_K, 256, {108}},   {"Q4_K", Type::Q4_K, 256, {0, 2}},
+        {"Q5_K", Type::Q5_K, 256, {0, 2}},   {"Q6_K", Type::Q6_K, 256, {208}},   {"IQ2_XXS", Type::IQ2_XXS, 256, {0}},
+        {"IQ2_XS", Type::IQ2_XS, 256, {0}},  {"IQ2_S", Type::IQ2_S, 256, {0}},   {"IQ3_XXS", Type::IQ3_XXS, 256, {0}},
+        {"IQ3_S", Type::IQ3_S, 256, {0}},    {"IQ4_XS", Type::IQ4_XS, 256, {0}},
     };
     return all;
 }
@@ -56,7 +43,8 @@ void fill_floats(Type type, Random& random, std::vector<std::uint8_t>& bytes) {
 Weights::Weights(const Named& type, std::size_t n_experts, std::size_t n_outputs, std::size_t n_inputs, Filling filling,
                  std::uint64_t seed) {
     Random random(seed);
-    const std::size_t a_row = row_bytes(type.type, n_inputs), n_blocks = n_experts * n_outputs * (n_inputs / type.block);
+    const std::size_t a_row = row_bytes(type.type, n_inputs),
+                      n_blocks = n_experts * n_outputs * (n_inputs / type.block);
     bytes.resize(n_experts * n_outputs * a_row);
     if (type.block == 1) {
         fill_floats(type.type, random, bytes);
