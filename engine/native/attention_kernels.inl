@@ -160,18 +160,18 @@ INLINE void scores_of(const float* q, const float* keys, std::size_t width, std:
     }
 }
 
-// total = total * scale + sum of weights * values, key after key; `parts` vectors from column `at` on.
-template <std::size_t parts>
-INLINE void add_values(const float* weights, const float* values, std::size_t width, std::size_t count, V8 scale,
+// total = total * scale + sum of weights * values, key after key; eight vectors from column `at` on, or one.
+template <typename V, std::size_t parts>
+INLINE void add_values(const float* weights, const float* values, std::size_t width, std::size_t count, float scale,
                        std::size_t at, float* total) {
-    V8 sums[parts];
-    for (std::size_t i = 0; i < parts; ++i) sums[i] = load(total + at + i * lanes) * scale;
+    V sums[parts];
+    for (std::size_t i = 0; i < parts; ++i) sums[i] = load<V>(total + at + i * lanes_of<V>) * splat<V>(scale);
     for (std::size_t key = 0; key < count; ++key) {
-        const V8 weight = splat(weights[key]);
+        const V weight = splat<V>(weights[key]);
         for (std::size_t i = 0; i < parts; ++i)
-            sums[i] = fma(weight, load(values + key * width + at + i * lanes), sums[i]);
+            sums[i] = fma(weight, load<V>(values + key * width + at + i * lanes_of<V>), sums[i]);
     }
-    for (std::size_t i = 0; i < parts; ++i) store(total + at + i * lanes, sums[i]);
+    for (std::size_t i = 0; i < parts; ++i) store(total + at + i * lanes_of<V>, sums[i]);
 }
 
 // Takes `count` <= 64 keys and values of a page into a query's running softmax.
@@ -189,12 +189,15 @@ static void attend_page(const float* q, const float* keys, const float* values, 
         store(weights + i, weight);
         total += weight;
     }
-    const V8 shrink = exp(splat(*partial.most - peak));
-    *partial.total = *partial.total * shrink[0] + sum(total);
+    const float shrink = exp(splat(*partial.most - peak))[0];
+    *partial.total = *partial.total * shrink + sum(total);
     *partial.most = peak;
     std::size_t at = 0;
-    for (; at + 8 * lanes <= width; at += 8 * lanes) add_values<8>(weights, values, width, count, shrink, at, partial.out);
-    for (; at < width; at += lanes) add_values<1>(weights, values, width, count, shrink, at, partial.out);
+    for (; at + 8 * wide <= width; at += 8 * wide)
+        add_values<Wide, 8>(weights, values, width, count, shrink, at, partial.out);
+    for (; at + 8 * lanes <= width; at += 8 * lanes)
+        add_values<V8, 8>(weights, values, width, count, shrink, at, partial.out);
+    for (; at < width; at += lanes) add_values<V8, 1>(weights, values, width, count, shrink, at, partial.out);
 }
 
 // Joins the partial results of a query's splits, one `stride` floats behind the other, in their order.

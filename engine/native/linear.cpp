@@ -1,10 +1,8 @@
 // Products with quantised weights, as Python sees them; see pascal_engine/backend/cpu/linear.py.
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <stdexcept>
-#include <string>
 
 #include "bind.hpp"
 #include "linear_decode.hpp"
@@ -94,37 +92,12 @@ void set_tables(const std::vector<Table>& tables) {
     fill(iq_tables.iq3_s, tables[4]);
     fill(iq_tables.signs, tables[5]);
     fill(iq_tables.levels, tables[6]);
-    for (std::size_t bits = 0; bits < 256; ++bits) {
-        iq_tables.byte_mask[bits] = 0;
-        for (std::size_t bit = 0; bit < 8; ++bit)
-            if (bits >> bit & 1) iq_tables.byte_mask[bits] |= 0xffULL << (8 * bit);
-    }
-}
-
-std::vector<std::string> instruction_sets() {
-    std::vector<std::string> names{portable_kernels.name};
-#if defined(__x86_64__)
-    if (has_avx2()) names.emplace_back(avx2_kernels.name);
-#endif
-    return names;
-}
-
-void set_instructions(const std::string& name) {
-    use_avx2 = false;
-    if (name == portable_kernels.name) return choose_kernels(portable_kernels);
-#if defined(__x86_64__)
-    if (name == avx2_kernels.name && has_avx2()) {
-        use_avx2 = true;
-        return choose_kernels(avx2_kernels);
-    }
-#endif
-    throw std::invalid_argument("no such instruction set here");
+    fill_byte_masks(iq_tables);
 }
 
 }  // namespace
 
 void bind_linear(nb::module_& module) {
-    set_instructions(instruction_sets().back());
     nb::class_<OwningMatrix>(module, "Matrix")
         .def(nb::init<std::size_t, const std::vector<int>&, std::vector<Bytes3>>(), nb::arg("n_inputs"),
              nb::arg("types"), nb::arg("parts"))
@@ -135,6 +108,4 @@ void bind_linear(nb::module_& module) {
     module.def("experts", &experts, nb::arg("x"), nb::arg("router"), nb::arg("gate_up"), nb::arg("down"),
                nb::arg("n_used"), nb::arg("out"));
     module.def("set_tables", &set_tables, nb::arg("tables"));
-    module.def("instruction_sets", &instruction_sets, "What this machine can run, the best last.");
-    module.def("set_instructions", &set_instructions, nb::arg("name"));
 }

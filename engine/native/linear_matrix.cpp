@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <numeric>
 
+#include "instructions.hpp"
 #include "threads.hpp"
 
 namespace {
-
-const Kernels* chosen = nullptr;
 
 Format format_of(Type type) {
     switch (type) {
@@ -29,17 +28,13 @@ bool needs(const Matrix& matrix, Format format) {
 
 }  // namespace
 
-bool has_avx2() {
+const Kernels& kernels() {
 #if defined(__x86_64__)
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
-#else
-    return false;
+    if (instructions == Instructions::avx512) return avx512_kernels;
+    if (instructions == Instructions::avx2) return avx2_kernels;
 #endif
+    return portable_kernels;
 }
-
-const Kernels& kernels() { return *chosen; }
-
-void choose_kernels(const Kernels& kernels) { chosen = &kernels; }
 
 Activations pack(const Matrix& matrix, const float* x, std::size_t n_columns) {
     const std::size_t n_groups = (matrix.n_inputs + group_size - 1) / group_size, size = n_groups * n_columns;

@@ -16,9 +16,8 @@ struct Matrix {
     std::vector<Part> parts;
 };
 
+// Of the instruction set in use.
 const Kernels& kernels();
-void choose_kernels(const Kernels& chosen);
-bool has_avx2();
 
 // x [columns, inputs] in every format that the matrix needs.
 Activations pack(const Matrix& matrix, const float* x, std::size_t n_columns);

@@ -153,4 +153,4 @@ Kernels::Multiply multiply(Type type) {
 
 }  // namespace
 
-const Kernels portable_kernels = {"portable", multiply, pack_256, pack_32};
+const Kernels portable_kernels = {multiply, pack_256, pack_32};

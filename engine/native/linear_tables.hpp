@@ -1,5 +1,6 @@
 // Tables that the IQ types look their values up in; filled from Python when the package is imported.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 
 struct IqTables {
@@ -11,3 +12,11 @@ struct IqTables {
 };
 
 extern IqTables iq_tables;
+
+inline void fill_byte_masks(IqTables& tables) {
+    for (std::size_t bits = 0; bits < 256; ++bits) {
+        tables.byte_mask[bits] = 0;
+        for (std::size_t bit = 0; bit < 8; ++bit)
+            if (bits >> bit & 1) tables.byte_mask[bits] |= 0xffULL << (8 * bit);
+    }
+}

@@ -111,7 +111,6 @@ struct RowRange {
 // What each instruction set offers.
 struct Kernels {
     using Multiply = void (*)(const RowRange& rows, const Activations& x, const Columns& columns);
-    const char* name;
     Multiply (*multiply)(Type type);
     // Quantises one column.
     void (*pack_256)(Activations& x, std::size_t column);
@@ -120,5 +119,5 @@ struct Kernels {
 
 extern const Kernels portable_kernels;
 #if defined(__x86_64__)
-extern const Kernels avx2_kernels;
+extern const Kernels avx2_kernels, avx512_kernels;
 #endif

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "bind.hpp"
+#include "instructions.hpp"
 #include "threads.hpp"
 
 namespace nb = nanobind;
@@ -20,7 +21,10 @@ void bind_delta(nb::module_& module);
 void bind_attention(nb::module_& module);
 
 #if defined(__x86_64__)
-#define PASCAL_DISPATCH(kernel, ...) (use_avx2 ? avx2::kernel(__VA_ARGS__) : portable::kernel(__VA_ARGS__))
+#define PASCAL_DISPATCH(kernel, ...)                                    \
+    (instructions == Instructions::avx512 ? avx512::kernel(__VA_ARGS__) \
+     : instructions == Instructions::avx2 ? avx2::kernel(__VA_ARGS__)   \
+                                          : portable::kernel(__VA_ARGS__))
 #else
 #define PASCAL_DISPATCH(kernel, ...) portable::kernel(__VA_ARGS__)
 #endif

@@ -6,24 +6,14 @@
 #include <vector>
 
 #include "ops.hpp"
-
-namespace {
-
-constexpr std::size_t page_keys = 64, split_pages = 16, kv_block = 32;
-
-enum class KvKind { f32, f16, q8_0, q4_0 };
-
-// What a query has seen of a split: highest score, sum of weights, weighted sum of values.
-struct Partial {
-    float *most, *total, *out;
-};
-
-}  // namespace
+#include "ops_attention.hpp"
 
 #define PASCAL_KERNELS "attention_kernels.inl"
 #include "targets.inl"
 
 namespace {
+
+constexpr std::size_t split_pages = 16;
 
 // Keys or values [rows, pages, kv_heads, page_keys, ...] in one of the formats.
 struct Pool {

@@ -18,46 +18,46 @@ INLINE float squares(const float* x, std::size_t width) {
 
 static void rms_norm(const float* x, const float* weight, float eps, std::size_t width, float* out) {
     const float mean = squares(x, width) / static_cast<float>(width);
-    const V8 scale = splat(1.0f / square_root(mean + eps));
-    for (std::size_t i = 0; i < width; i += lanes)
-        store(out + i, load(x + i, width - i) * scale * load(weight + i, width - i), width - i);
+    const Wide scale = splat<Wide>(1.0f / square_root(mean + eps));
+    for (std::size_t i = 0; i < width; i += wide)
+        store(out + i, load<Wide>(x + i, width - i) * scale * load<Wide>(weight + i, width - i), width - i);
 }
 
 static void l2_norm(const float* x, float eps, std::size_t width, float* out) {
-    const V8 scale = splat(1.0f / square_root(squares(x, width) + eps));
-    for (std::size_t i = 0; i < width; i += lanes) store(out + i, load(x + i, width - i) * scale, width - i);
+    const Wide scale = splat<Wide>(1.0f / square_root(squares(x, width) + eps));
+    for (std::size_t i = 0; i < width; i += wide) store(out + i, load<Wide>(x + i, width - i) * scale, width - i);
 }
 
 static void silu_gate(const float* x, const float* gate, std::size_t width, float* out) {
-    for (std::size_t i = 0; i < width; i += lanes) {
-        const V8 g = load(gate + i, width - i);
-        store(out + i, load(x + i, width - i) * (g * sigmoid(g)), width - i);
+    for (std::size_t i = 0; i < width; i += wide) {
+        const Wide g = load<Wide>(gate + i, width - i);
+        store(out + i, load<Wide>(x + i, width - i) * (g * sigmoid(g)), width - i);
     }
 }
 
 static void sigmoid_gate(const float* x, const float* gate, std::size_t width, float* out) {
-    for (std::size_t i = 0; i < width; i += lanes)
-        store(out + i, load(x + i, width - i) * sigmoid(load(gate + i, width - i)), width - i);
+    for (std::size_t i = 0; i < width; i += wide)
+        store(out + i, load<Wide>(x + i, width - i) * sigmoid(load<Wide>(gate + i, width - i)), width - i);
 }
 
 // One gate for the whole token.
 static void sigmoid_scale(const float* x, float gate, std::size_t width, float* out) {
-    const V8 scale = sigmoid(splat(gate));
-    for (std::size_t i = 0; i < width; i += lanes) store(out + i, load(x + i, width - i) * scale, width - i);
+    const Wide scale = sigmoid(splat<Wide>(gate));
+    for (std::size_t i = 0; i < width; i += wide) store(out + i, load<Wide>(x + i, width - i) * scale, width - i);
 }
 
 static void add(const float* x, const float* y, std::size_t width, float* out) {
-    for (std::size_t i = 0; i < width; i += lanes)
-        store(out + i, load(x + i, width - i) + load(y + i, width - i), width - i);
+    for (std::size_t i = 0; i < width; i += wide)
+        store(out + i, load<Wide>(x + i, width - i) + load<Wide>(y + i, width - i), width - i);
 }
 
 // Pairs lie `half` apart.
 static void rope(const float* x, const float* cos, const float* sin, std::size_t half, std::size_t head_dim,
                  float* out) {
-    for (std::size_t i = 0; i < half; i += lanes) {
+    for (std::size_t i = 0; i < half; i += wide) {
         const std::size_t count = half - i;
-        const V8 first = load(x + i, count), second = load(x + half + i, count);
-        const V8 c = load(cos + i, count), s = load(sin + i, count);
+        const Wide first = load<Wide>(x + i, count), second = load<Wide>(x + half + i, count);
+        const Wide c = load<Wide>(cos + i, count), s = load<Wide>(sin + i, count);
         store(out + i, first * c - second * s, count);
         store(out + half + i, second * c + first * s, count);
     }

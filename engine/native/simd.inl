@@ -1,43 +1,59 @@
 // Eight floats at a time, and functions on them. Included once for each instruction set, inside its namespace.
 
 using V8 = float __attribute__((vector_size(32)));
-using I8 = std::int32_t __attribute__((vector_size(32)));
 
 constexpr std::size_t lanes = 8;
 
-INLINE V8 splat(float x) { return V8{x, x, x, x, x, x, x, x}; }
+// Where no sum runs along a vector, its width changes no bit: there it is as wide as the processor has it.
+#if defined(PASCAL_AVX512)
+using Wide = float __attribute__((vector_size(64)));
+#else
+using Wide = V8;
+#endif
 
-INLINE V8 load(const float* from) {
-    V8 x;
+template <typename V> constexpr std::size_t lanes_of = sizeof(V) / sizeof(float);
+constexpr std::size_t wide = lanes_of<Wide>;
+
+template <typename V = V8> INLINE V splat(float x) {
+    if constexpr (sizeof(V) == sizeof(V8)) return V{x, x, x, x, x, x, x, x};
+    else return V{x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
+}
+
+template <typename V = V8> INLINE V load(const float* from) {
+    V x;
     __builtin_memcpy(&x, from, sizeof x);
     return x;
 }
 
 // The first `count` floats, then zeros.
-INLINE V8 load(const float* from, std::size_t count) {
-    if (count >= lanes) return load(from);
-    V8 x{};
+template <typename V = V8> INLINE V load(const float* from, std::size_t count) {
+    if (count >= lanes_of<V>) return load<V>(from);
+    V x{};
     for (std::size_t i = 0; i < count; ++i) x[i] = from[i];
     return x;
 }
 
-INLINE void store(float* to, V8 x) { __builtin_memcpy(to, &x, sizeof x); }
+template <typename V> INLINE void store(float* to, V x) { __builtin_memcpy(to, &x, sizeof x); }
 
-INLINE void store(float* to, V8 x, std::size_t count) {
-    if (count >= lanes) return store(to, x);
+template <typename V> INLINE void store(float* to, V x, std::size_t count) {
+    if (count >= lanes_of<V>) return store(to, x);
     for (std::size_t i = 0; i < count; ++i) to[i] = x[i];
 }
 
 // a * b + c, rounded once where the processor can.
-INLINE V8 fma(V8 a, V8 b, V8 c) {
+template <typename V> INLINE V fma(V a, V b, V c) {
+#if defined(PASCAL_AVX512)
+    if constexpr (sizeof(V) == sizeof(Wide)) return _mm512_fmadd_ps(a, b, c);
+    else
+#endif
 #if defined(PASCAL_AVX2)
-    return _mm256_fmadd_ps(a, b, c);
+        return _mm256_fmadd_ps(a, b, c);
 #else
     return a * b + c;
 #endif
 }
 
-INLINE V8 max(V8 a, V8 b) { return a > b ? a : b; }
+template <typename V> INLINE V max(V a, V b) { return a > b ? a : b; }
 
 // Sum and maximum of all lanes, always in this order.
 INLINE float sum(V8 x) {
@@ -52,39 +68,40 @@ INLINE float max(V8 x) {
 
 // exp within 2 units in the last place: 2^n times a polynomial on half a power of two to either side (coefficients as
 // in Cephes). Subnormal results are rounded twice.
-INLINE V8 exp(V8 x) {
-    x = x < splat(-104.0f) ? splat(-104.0f) : x;
-    x = x > splat(89.0f) ? splat(89.0f) : x;
-    const V8 magic = splat(12582912.0f);  // its last bit counts ones
-    const V8 shifted = fma(x, splat(1.44269504f), magic);
-    const V8 n = shifted - magic;
-    V8 r = fma(n, splat(-0.693359375f), x);
-    r = fma(n, splat(2.12194440e-4f), r);
-    V8 p = splat(1.9875691500e-4f);
-    p = fma(p, r, splat(1.3981999507e-3f));
-    p = fma(p, r, splat(8.3334519073e-3f));
-    p = fma(p, r, splat(4.1665795894e-2f));
-    p = fma(p, r, splat(1.6666665459e-1f));
-    p = fma(p, r, splat(5.0000001201e-1f));
-    p = fma(p * r, r, r) + splat(1.0f);
+template <typename V> INLINE V exp(V x) {
+    using Integers = decltype(x > x);
+    x = x < splat<V>(-104.0f) ? splat<V>(-104.0f) : x;
+    x = x > splat<V>(89.0f) ? splat<V>(89.0f) : x;
+    const V magic = splat<V>(12582912.0f);  // its last bit counts ones
+    const V shifted = fma(x, splat<V>(1.44269504f), magic);
+    const V n = shifted - magic;
+    V r = fma(n, splat<V>(-0.693359375f), x);
+    r = fma(n, splat<V>(2.12194440e-4f), r);
+    V p = splat<V>(1.9875691500e-4f);
+    p = fma(p, r, splat<V>(1.3981999507e-3f));
+    p = fma(p, r, splat<V>(8.3334519073e-3f));
+    p = fma(p, r, splat<V>(4.1665795894e-2f));
+    p = fma(p, r, splat<V>(1.6666665459e-1f));
+    p = fma(p, r, splat<V>(5.0000001201e-1f));
+    p = fma(p * r, r, r) + splat<V>(1.0f);
     // Half of the power at a time, for results below the normal range and above.
-    const I8 power = reinterpret_cast<I8>(shifted) - reinterpret_cast<I8>(magic), half = power >> 1;
-    const V8 low = reinterpret_cast<V8>((half + 127) << 23), high = reinterpret_cast<V8>((power - half + 127) << 23);
+    const Integers power = reinterpret_cast<Integers>(shifted) - reinterpret_cast<Integers>(magic), half = power >> 1;
+    const V low = reinterpret_cast<V>((half + 127) << 23), high = reinterpret_cast<V>((power - half + 127) << 23);
     return p * low * high;
 }
 
-INLINE V8 sigmoid(V8 x) { return splat(1.0f) / (splat(1.0f) + exp(-x)); }
+template <typename V> INLINE V sigmoid(V x) { return splat<V>(1.0f) / (splat<V>(1.0f) + exp(-x)); }
 
 // log(1 + x) for 0 <= x <= 1 within 3 units in the last place: twice the series of the inverse hyperbolic tangent.
-INLINE V8 log_one_plus(V8 x) {
-    const V8 s = x / (x + splat(2.0f)), t = s * s;
-    V8 p = splat(1.0f / 17);
-    for (int n = 15; n >= 3; n -= 2) p = fma(p, t, splat(1.0f / static_cast<float>(n)));
-    return splat(2.0f) * fma(p * t, s, s);
+template <typename V> INLINE V log_one_plus(V x) {
+    const V s = x / (x + splat<V>(2.0f)), t = s * s;
+    V p = splat<V>(1.0f / 17);
+    for (int n = 15; n >= 3; n -= 2) p = fma(p, t, splat<V>(1.0f / static_cast<float>(n)));
+    return splat<V>(2.0f) * fma(p * t, s, s);
 }
 
-INLINE V8 softplus(V8 x) {
-    const V8 zero{};
+template <typename V> INLINE V softplus(V x) {
+    const V zero{};
     return max(x, zero) + log_one_plus(exp(x > zero ? -x : x));
 }
 

@@ -8,8 +8,6 @@
 #include <thread>
 #include <vector>
 
-#include "bind.hpp"
-
 namespace {
 
 // Between two operations of a step a worker spins this often before it sleeps: waking a sleeper costs more than most
@@ -105,12 +103,7 @@ std::unique_ptr<Pool> pool = std::make_unique<Pool>(1);
 
 void parallel_for(std::size_t count, const std::function<void(std::size_t)>& work) { pool->run(count, work); }
 
-void bind_threads(nanobind::module_& module) {
-    module.def(
-        "set_threads",
-        [](std::size_t n_threads) {
-            if (n_threads < 1 || n_threads > 1024) throw std::invalid_argument("between 1 and 1024 threads");
-            if (n_threads != pool->size()) pool = std::make_unique<Pool>(n_threads);
-        },
-        nanobind::arg("n_threads"), "Sets how many threads share the work of an operation.");
+void set_threads(std::size_t n_threads) {
+    if (n_threads < 1 || n_threads > 1024) throw std::invalid_argument("between 1 and 1024 threads");
+    if (n_threads != pool->size()) pool = std::make_unique<Pool>(n_threads);
 }

@@ -9,6 +9,9 @@
 // Never called from within a piece.
 void parallel_for(std::size_t count, const std::function<void(std::size_t)>& work);
 
+// How many threads there are, the caller's included; throws std::invalid_argument unless 1 to 1024.
+void set_threads(std::size_t n_threads);
+
 // Shares out the range 0 ... count - 1 in pieces of `grain`: work(first, behind the last).
 template <typename Work> void parallel_ranges(std::size_t count, std::size_t grain, const Work& work) {
     if (count <= grain) {

@@ -1,6 +1,6 @@
 """Fixtures of the engine's tests.
 
-PASCAL_ENGINE_INSTRUCTIONS=portable (or avx2) runs all of them on that instruction set alone.
+PASCAL_ENGINE_INSTRUCTIONS=portable (or avx2, avx512) runs all of them on that instruction set alone.
 """
 
 import os

@@ -1,11 +1,4 @@
-// Activations to int8 with AVX2.
-#pragma once
-#include "linear_avx2.hpp"
-
-#pragma GCC push_options
-#pragma GCC target("avx2,fma,f16c")
-
-namespace {
+// Activations to int8, 256 bits at a time.
 
 // The largest magnitude; compared as integers, in which NaN is above all numbers.
 INLINE float largest(const float* x, int count) {
@@ -17,15 +10,14 @@ INLINE float largest(const float* x, int count) {
     return _mm_cvtss_f32(_mm_castsi128_ps(_mm_max_epi32(four, _mm_shuffle_epi32(four, 0xb1))));
 }
 
-// Thirty-two values to bytes; gives their sums over 4 values each, lanes in another order within each half.
-INLINE __m256i quantise(const float* x, float inverse, std::int8_t* out) {
+// Thirty-two values to bytes; gives their sums over 4 values each.
+INLINE __m256i quantise(const float* x, float inverse, __m256i& bytes) {
     const __m256 by = _mm256_set1_ps(inverse);
     __m256i values[4];
     for (int i = 0; i < 4; ++i) values[i] = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 8 * i), by));
     const __m256i low = _mm256_packs_epi32(values[0], values[1]), high = _mm256_packs_epi32(values[2], values[3]);
     const __m256i words = _mm256_packs_epi16(low, high);
-    const __m256i bytes = _mm256_permutevar8x32_epi32(words, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), bytes);
+    bytes = _mm256_permutevar8x32_epi32(words, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
     return _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_set1_epi8(1), bytes), _mm256_set1_epi16(1));
 }
 
@@ -34,14 +26,16 @@ INLINE int sum_four(__m128i lanes) {
     return _mm_cvtsi128_si32(_mm_add_epi32(lanes, _mm_shuffle_epi32(lanes, 0xb1)));
 }
 
-void pack_256(Activations& x, std::size_t column) {
+static void pack_256(Activations& x, std::size_t column) {
     const float* in = x.x + column * x.n_inputs;
     for (std::size_t group = 0; group < x.n_inputs / group_size; ++group, in += group_size) {
         const std::size_t at = group * x.n_columns + column;
         const float most = largest(in, group_size), inverse = inverse_scale(most);
         x.scales_256.data()[at] = scale_of(most);
         for (std::size_t i = 0; i < 8; ++i) {
-            const __m256i fours = quantise(in + 32 * i, inverse, x.of_256.data()[at].q + 32 * i);
+            __m256i bytes;
+            const __m256i fours = quantise(in + 32 * i, inverse, bytes);
+            _mm256_storeu_si256(reinterpret_cast<__m256i*>(x.of_256.data()[at].q + 32 * i), bytes);
             std::int16_t* sums = x.of_256.data()[at].sums + 2 * i;
             sums[0] = static_cast<std::int16_t>(sum_four(_mm256_castsi256_si128(fours)));
             sums[1] = static_cast<std::int16_t>(sum_four(_mm256_extracti128_si256(fours, 1)));
@@ -49,7 +43,7 @@ void pack_256(Activations& x, std::size_t column) {
     }
 }
 
-void pack_32(Activations& x, std::size_t column) {
+static void pack_32(Activations& x, std::size_t column) {
     const float* in = x.x + column * x.n_inputs;
     const std::size_t n_blocks = x.n_inputs / 32;
     for (std::size_t block = 0; block < (n_blocks + 7) / 8 * 8; ++block, in += 32) {
@@ -59,15 +53,13 @@ void pack_32(Activations& x, std::size_t column) {
         x.scales_32.data()[at * 8 + place] = short_scale_of(most);
         group.sums[place] = 0;
         if (block >= n_blocks) {
-            std::memset(group.q + 32 * place, 0, 32);
+            store_block(group.q, place, __m256i{});
             continue;
         }
-        const __m256i fours = quantise(in, inverse_scale(most), group.q + 32 * place);
+        __m256i bytes;
+        const __m256i fours = quantise(in, inverse_scale(most), bytes);
+        store_block(group.q, place, bytes);
         group.sums[place] =
             sum_four(_mm_add_epi32(_mm256_castsi256_si128(fours), _mm256_extracti128_si256(fours, 1)));
     }
 }
-
-}  // namespace
-
-#pragma GCC pop_options

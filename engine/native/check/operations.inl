@@ -1,0 +1,3 @@
+#include "../pointwise_kernels.inl"
+#include "../delta_kernels.inl"
+#include "../attention_kernels.inl"
