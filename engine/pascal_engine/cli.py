@@ -1,20 +1,17 @@
-"""The command line: `pascal-engine -m model.gguf` serves a model; `inspect` and `synth` are commands of their own."""
+"""The command line: `pascal-engine -m model.gguf` serves a model; a first word like `inspect` is another command."""
 
-import argparse
-import re
+import os
 import socket
 import sys
-from collections.abc import Callable
-from decimal import Decimal
 from pathlib import Path
 
 import uvicorn
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from pascal_engine import __version__
 from pascal_engine.engine import Engine, EngineOptions
 from pascal_engine.errors import ModelError
+from pascal_engine.flags import parse
 from pascal_engine.inspection.command import main as inspect
 from pascal_engine.server import create_app
 from pascal_engine.synth.command import main as synth
@@ -24,11 +21,17 @@ from pascal_engine.tools.kld.command import main as kld
 from pascal_engine.tools.quantize.command import main as quantize
 
 _COMMANDS = {"inspect": inspect, "synth": synth, "bench": bench, "kld": kld, "quantize": quantize, "ab": ab}
+_INTERRUPTED = 130
+"""Exit code of a command that Ctrl-C ended, as shells have it."""
 
 _DESCRIPTION = """\
-Serves a GGUF model over HTTP, with llama-server's routes and flags. Two commands do other things:
+Serves a GGUF model over HTTP, with llama-server's routes and flags. Commands that do other things (each has --help):
   pascal-engine inspect FILE               what a model is made of, and what would fit where
   pascal-engine synth --like MODEL OUT     a file of a real model's shape with random weights, for measuring speed
+  pascal-engine bench -m FILE              tokens per second by context depth and number of sequences
+  pascal-engine kld A B --text FILE        how far the distributions of two models are apart
+  pascal-engine quantize IN OUT            a model's tensors in other number formats
+  pascal-engine ab -m FILE --a ... --b ... two sets of flags or builds against each other, fairly
 
 A request's tokens never depend on what runs beside it: alone or with others, in any slot, they are the same.
 Architectures: llama, qwen3next, qwen35, qwen35moe. Weights: F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to
@@ -51,30 +54,26 @@ def main(argv: list[str] | None = None) -> int:
     clean end, 2 if the service cannot start or the command cannot do its work."""
     argv = sys.argv[1:] if argv is None else argv
     if argv and argv[0] in _COMMANDS:
-        return _COMMANDS[argv[0]](argv[1:])
-    arguments = _parser().parse_args(argv)
+        try:
+            return _COMMANDS[argv[0]](argv[1:])
+        except KeyboardInterrupt:
+            return _INTERRUPTED
+    settings = parse(argv, os.environ, _DESCRIPTION, _EXAMPLES)
     console = Console(stderr=True, highlight=False)
-    options = EngineOptions(
-        arguments.ctx_size,
-        arguments.parallel,
-        arguments.cache_type_k,
-        arguments.cache_type_v,
-        cache_bytes=arguments.cache_bytes,
-        backend=arguments.backend,
-        threads=arguments.threads,
-    )
+    options = settings.engine
     try:
-        with _bind(arguments.host, arguments.port) as listener:
-            engine = _load(Path(arguments.model), options, console)
+        with _bind(settings.host, settings.port) as listener:
+            engine = _load(settings.model, options, console)
             listener.listen()
             port = listener.getsockname()[1]
             slots = f"{options.parallel} slot{'s' if options.parallel > 1 else ''} of {engine.scheduler.n_ctx} tokens"
             console.print(
-                f"{engine.info.name}: {slots}, listening on http://{arguments.host}:{port}",
+                f"{engine.info.name}: {slots}, listening on http://{settings.host}:{port}",
                 soft_wrap=True,
                 markup=False,
             )
-            config = uvicorn.Config(create_app(engine), log_level="warning", lifespan="on", timeout_graceful_shutdown=3)
+            app = create_app(engine, settings.server)
+            config = uvicorn.Config(app, log_level="warning", lifespan="on", timeout_graceful_shutdown=3)
             uvicorn.Server(config).run(sockets=[listener])
     except (ModelError, _AddressError) as error:
         print(f"pascal-engine: {error}", file=sys.stderr)
@@ -107,93 +106,6 @@ def _load(path: Path, options: EngineOptions, console: Console) -> Engine:
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("loading", total=None)
         return Engine.open(path, options, lambda done, total: progress.update(task, completed=done, total=total))
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="pascal-engine",
-        allow_abbrev=False,
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add = parser.add_argument
-    add("-m", "--model", required=True, metavar="FILE", help="the GGUF file to serve")
-    add(
-        "-c",
-        "--ctx-size",
-        type=_whole_number(0),
-        default=0,
-        metavar="N",
-        help="tokens of context, shared evenly by all slots (default: 0, the model's context length)",
-    )
-    add(
-        "-np",
-        "--parallel",
-        type=_whole_number(1),
-        default=1,
-        metavar="N",
-        help="slots: requests served at once (default: 1)",
-    )
-    for short, what in (("k", "keys"), ("v", "values")):
-        add(
-            f"-ct{short}",
-            f"--cache-type-{short}",
-            choices=("f32", "f16", "q8_0", "q4_0"),
-            default="f16",
-            help=f"number format of cached {what} (default: f16)",
-        )
-    add(
-        "--cache-bytes",
-        type=_size,
-        default=EngineOptions.cache_bytes,
-        metavar="SIZE",
-        help="memory for the prefix cache, as 512MiB or 8GiB; 0 keeps nothing (default: 2GiB). It holds the state at"
-        " the ends of messages and answers, so that the next turn of a chat computes only what is new; what was used"
-        " least recently makes room. A checkpoint of a hybrid model takes some 63 MiB (35B-A3B) or 150 MiB (27B)",
-    )
-    add(
-        "--backend",
-        choices=("cpu", "reference"),
-        default="cpu",
-        help="what computes: compiled kernels, or slow NumPy to compare them with (default: cpu)",
-    )
-    add(
-        "-t",
-        "--threads",
-        type=_whole_number(0, 1024),
-        default=0,
-        metavar="N",
-        help="threads that compute (default: 0, the number of physical cores)",
-    )
-    add("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
-    add(
-        "--port",
-        type=_whole_number(0, 65535),
-        default=8080,
-        metavar="N",
-        help="port to listen on, 0 for any (default: 8080)",
-    )
-    add("--version", action="version", version=f"pascal-engine {__version__}")
-    return parser
-
-
-def _size(text: str) -> int:
-    """Bytes that `2GiB`, `1.5 MiB` or `4096` stand for."""
-    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?([KMGT]i)?B?", text, re.IGNORECASE)
-    if found is None:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a size; give bytes, or a number with KiB, MiB, GiB or TiB")
-    exponent = "kmgt".index(found[2][0].lower()) + 1 if found[2] else 0
-    return int(Decimal(found[1]) * 1024**exponent)
-
-
-def _whole_number(least: int, most: int = 2**31) -> Callable[[str], int]:
-    def parse(text: str) -> int:
-        if not text.isdecimal() or not least <= int(text) <= most:
-            raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from {least} to {most}")
-        return int(text)
-
-    return parse
 
 
 if __name__ == "__main__":

@@ -5,12 +5,14 @@ import subprocess
 import sys
 import urllib.request
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from pascal_engine.cli import main
 from pascal_engine.engine import Engine, EngineOptions
 from pascal_engine.errors import ModelError
+from pascal_engine.server.options import ServerOptions
 
 
 def one_sentence(text: str) -> str:
@@ -140,3 +142,17 @@ def test_it_serves_until_it_is_told_to_end(data: Path) -> None:
             process.terminate()
         process.wait(30)
         assert "Traceback" not in process.stderr.read()
+
+
+def test_flags_of_the_server_reach_it(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An older command line once came back with a merge and knew none of them."""
+    served: list[ServerOptions] = []
+
+    def stopped(engine: Engine, options: ServerOptions) -> NoReturn:
+        served.append(options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pascal_engine.cli.create_app", stopped)
+    assert main(["-m", str(data / "llama-tiny.gguf"), "--port", "0", "--api-key", "secret", "--metrics"]) == 0
+    assert served[0].api_keys == ("secret",)
+    assert served[0].metrics

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pascal_engine.engine import Engine, EngineOptions
 from pascal_engine.errors import ModelError
+from pascal_engine.flags.values import whole_number
 from pascal_engine.tools.progress import Report
 
 NOTHING_DONE = 2
@@ -64,17 +65,6 @@ def open_engine(path: Path, arguments: argparse.Namespace, n_ctx: int, n_rows: i
             f"{path}: this takes {n_ctx} tokens of context, and the model has {engine.pools.n_ctx}; ask for fewer."
         )
     return engine
-
-
-def whole_number(least: int, most: int = 2**31) -> Callable[[str], int]:
-    """A parser of whole numbers in a range."""
-
-    def parse(text: str) -> int:
-        if not text.isdecimal() or not least <= int(text) <= most:
-            raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from {least} to {most}")
-        return int(text)
-
-    return parse
 
 
 def whole_numbers(least: int) -> Callable[[str], list[int]]:

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from pascal_engine.errors import ModelError
+from pascal_engine.flags.values import whole_number
 from pascal_engine.tools.ab.arms import Arm, Workload
 from pascal_engine.tools.ab.experiment import (
     PHASES,
@@ -17,7 +18,7 @@ from pascal_engine.tools.ab.experiment import (
     judge_outputs,
 )
 from pascal_engine.tools.ab.interval import fewest_rounds
-from pascal_engine.tools.arguments import NOTHING_DONE, parser, whole_number
+from pascal_engine.tools.arguments import NOTHING_DONE, parser
 from pascal_engine.tools.bench.tables import plain
 from pascal_engine.tools.progress import progress_bar
 

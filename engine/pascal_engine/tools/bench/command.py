@@ -6,12 +6,12 @@ from pathlib import Path
 
 from pascal_engine.backend.cpu import physical_cores
 from pascal_engine.errors import ModelError
+from pascal_engine.flags.values import whole_number
 from pascal_engine.tools.arguments import (
     NOTHING_DONE,
     add_engine_flags,
     open_engine,
     parser,
-    whole_number,
     whole_numbers,
 )
 from pascal_engine.tools.bench.tables import Batched, Single, Subject, markdown, plain, to_csv, to_json

@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from pascal_engine.errors import ModelError
-from pascal_engine.tools.arguments import NOTHING_DONE, add_engine_flags, open_engine, parser, whole_number
+from pascal_engine.flags.values import whole_number
+from pascal_engine.tools.arguments import NOTHING_DONE, add_engine_flags, open_engine, parser
 from pascal_engine.tools.kld.divergence import Divergence, compare
 from pascal_engine.tools.kld.saved import SavedLogits, save
 from pascal_engine.tools.kld.sources import Chunks, ModelSource, Source, tokens_of

@@ -13,11 +13,12 @@ from rich.table import Table
 
 from pascal_engine.backend.cpu import physical_cores
 from pascal_engine.errors import ModelError
+from pascal_engine.flags.values import whole_number
 from pascal_engine.gguf.parts import Parts
 from pascal_engine.gguf.quants import LAYOUTS
 from pascal_engine.inspection.report import count_types
 from pascal_engine.inspection.tables import show_size, types_table
-from pascal_engine.tools.arguments import NOTHING_DONE, parser, whole_number
+from pascal_engine.tools.arguments import NOTHING_DONE, parser
 from pascal_engine.tools.progress import progress_bar
 from pascal_engine.tools.quantize.mix import SHIPPED, Change, Mix, Rule
 from pascal_engine.tools.quantize.writer import file_type, write_quantised
