@@ -36,7 +36,7 @@ struct OwningMatrix : Matrix {
         for (std::size_t i = 0; i < arrays.size(); ++i) {
             require(arrays[i].shape(0) == n_experts, "all parts must hold the same number of experts");
             const Type type{types[i]};
-            require(kernels().multiply(type) != nullptr, "unknown type of weights");
+            require(portable_kernels.multiply(type) != nullptr, "unknown type of weights");
             require(arrays[i].shape(2) == row_bytes(type, n_inputs), "the rows do not hold the inputs");
             parts.push_back({type, arrays[i].shape(1), arrays[i].shape(2), arrays[i].data()});
             n_outputs += arrays[i].shape(1);

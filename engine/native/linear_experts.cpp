@@ -84,12 +84,15 @@ void mixture(const float* x, std::size_t n_tokens, const Matrix& router, const M
               routing.weight.data() + token * n_used);
     const Groups groups(routing, n_experts, n_used);
 
+    // How many choices an expert has on average.
+    const std::size_t together = n_choices / std::max<std::size_t>(groups.used.size(), 1);
+
     const Buffer<float> mixed(n_choices * 2 * width), inner(n_choices * width), outer(n_choices * hidden);
-    multiply_groups(gate_up, groups, groups.tokens, pack(gate_up, x, n_tokens), mixed.data());
+    multiply_groups(gate_up, groups, groups.tokens, pack(gate_up, x, n_tokens, together), mixed.data());
     parallel_for(n_choices, [&](std::size_t choice) {
         gate(mixed.data() + choice * 2 * width, width, inner.data() + choice * width);
     });
-    multiply_groups(down, groups, groups.choices, pack(down, inner.data(), n_choices), outer.data());
+    multiply_groups(down, groups, groups.choices, pack(down, inner.data(), n_choices, together), outer.data());
     parallel_for(n_tokens, [&](std::size_t token) {
         float* sum = out + token * hidden;
         for (std::size_t rank = 0; rank < n_used; ++rank) {

@@ -16,11 +16,12 @@ struct Matrix {
     std::vector<Part> parts;
 };
 
-// Of the instruction set in use.
-const Kernels& kernels();
+// The fastest for products with this matrix that the instruction set in use allows, where `n_together` columns meet a
+// row at once.
+const Kernels& kernels(const Matrix& matrix, std::size_t n_together);
 
 // x [columns, inputs] in every format that the matrix needs.
-Activations pack(const Matrix& matrix, const float* x, std::size_t n_columns);
+Activations pack(const Matrix& matrix, const float* x, std::size_t n_columns, std::size_t n_together);
 
 // Columns of any number; see Columns.
 struct ColumnList {

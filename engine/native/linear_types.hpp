@@ -70,10 +70,13 @@ struct alignas(32) Group32 {
     std::int32_t sums[8];
 };
 
+struct Kernels;
+
 // Columns of activations in the formats asked for: [groups, columns], zero behind the last input; scales alike, eight
 // for each group of 32-blocks.
 struct Activations {
-    const float* x;  // [columns, inputs]
+    const Kernels& kernels;  // those that packed them, and that alone know how they lie
+    const float* x;          // [columns, inputs]
     std::size_t n_columns, n_inputs;
     Buffer<Group256> of_256;
     Buffer<float> scales_256;
