@@ -1,5 +1,6 @@
 """How a route is described, once: for Starlette, for the OpenAPI document and for the table of fields."""
 
+import asyncio
 import inspect
 import json
 from collections.abc import Awaitable, Callable
@@ -17,6 +18,8 @@ from pascal_engine.server.schemas import Body
 B = TypeVar("B", bound=Body)
 
 MAX_BODY_BYTES = 4 << 20
+_LONG_BYTES = 1 << 16
+"""Bodies from here on are read beside the event loop, which the many fields of one would hold up."""
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 Action = Callable[[Engine, Any], Response | Awaitable[Response]]
@@ -60,8 +63,14 @@ async def read_body(request: Request, kind: type[B], empty: bytes = b"") -> B:
         raw += chunk
         if len(raw) > MAX_BODY_BYTES:
             raise ApiError(413, f"the body is larger than {MAX_BODY_BYTES >> 20} MiB, more than any context holds")
+    if len(raw) < _LONG_BYTES:
+        return _parsed(raw or empty, kind)
+    return await asyncio.to_thread(_parsed, raw, kind)
+
+
+def _parsed(raw: bytes, kind: type[B]) -> B:
     try:
-        content = json.loads(raw or empty)
+        content = json.loads(raw)
         json.dumps(content, ensure_ascii=False).encode()  # half a surrogate pair is valid JSON, but no text
     except (ValueError, RecursionError) as error:
         raise ApiError(400, f"the body is not valid JSON: {error}") from error
