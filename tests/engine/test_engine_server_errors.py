@@ -120,6 +120,26 @@ async def test_the_limit_goes_by_each_of_its_names(post: Post) -> None:
         assert answer["tokens_predicted"] == 3
 
 
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [
+        ("/completion", "stop"),
+        ("/completion", "dry_sequence_breakers"),
+        ("/v1/chat/completions", "stop"),
+        ("/v1/messages", "stop_sequences"),
+        ("/v1/responses", "stop"),
+    ],
+)
+async def test_no_request_may_have_so_many_texts_that_it_slows_down_others(path: str, field: str, post: Post) -> None:
+    asked = {"prompt": "a"} if path == "/completion" else {"input": "a"} if "resp" in path else {"messages": HELLO}
+    limit = "max_output_tokens" if "resp" in path else "max_tokens"
+    many = [f"text {number}" for number in range(257)]
+    response = await post(path, **asked, **{field: many})
+    assert response.status_code == 400
+    assert f"'{field}" in response.text
+    assert (await post(path, **asked, **{limit: 1, field: many[:-1]})).status_code == 200
+
+
 @pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff\xfe", b"[" * 100_000, b'"text"'])
 async def test_a_body_that_is_no_json_object_is_a_400(content: bytes, client: httpx.AsyncClient) -> None:
     assert "JSON" in error(await client.post("/v1/chat/completions", content=content), 400)

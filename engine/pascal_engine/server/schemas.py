@@ -10,7 +10,7 @@ from pascal_engine.sampling.constraint import Constraint
 from pascal_engine.schedule.sequence import GenerationRequest
 from pascal_engine.server.errors import not_supported
 from pascal_engine.server.passed_over import FOREIGN, Foreign
-from pascal_engine.server.sampling_fields import SamplingFields
+from pascal_engine.server.sampling_fields import MOST_TEXTS, SamplingFields
 
 REFUSED: Mapping[str, tuple[object, ...]] = {
     "adaptive_target": (-1,),
@@ -62,6 +62,8 @@ REFUSED: Mapping[str, tuple[object, ...]] = {
 nothing: these are accepted."""
 
 Limit = Annotated[int, Field(ge=-1, lt=2**31)]
+Texts = Annotated[list[str], Field(max_length=MOST_TEXTS)]
+"""Texts that each token of the answer is held against."""
 
 IGNORED: dict[str, Any] = {"x-ignored": True}
 """Marks a field that changes nothing, whatever its value."""
@@ -116,7 +118,7 @@ class GenerationBody(SamplingFields, Body):
     n_predict: Limit | None = Field(
         None, description="The most tokens to generate; -1 for no limit but the context, 0 only computes the prompt."
     )
-    stop: str | list[str] = Field(default_factory=list, description="Texts that end the answer and are not part of it.")
+    stop: str | Texts = Field(default_factory=list, description="Texts that end the answer and are not part of it.")
     grammar: str = Field("", description="A grammar in GBNF that the answer follows.")
     json_schema: dict[str, Any] | bool | None = Field(
         None, description="A JSON schema that the answer follows; an empty object stands for any object."
