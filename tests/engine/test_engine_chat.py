@@ -386,6 +386,14 @@ async def test_what_cannot_be_done_is_a_400(body: Json, part: str, chat: Post, s
     assert part in message
 
 
+@pytest.mark.parametrize(("name", "parts"), [("qwen-json", False), ("qwen-xml", True), ("gemma", True)])
+async def test_props_tell_which_content_the_template_takes(large: Engine, name: str, parts: bool) -> None:
+    transport = httpx.ASGITransport(create_app(templated(large, name)))
+    async with httpx.AsyncClient(transport=transport, base_url="http://engine") as client:
+        told = (await client.get("/props")).json()["chat_template_caps"]
+    assert (told["supports_typed_content"], told["supports_string_content"]) == (parts, True)
+
+
 async def test_tools_are_refused_where_the_template_has_no_readable_form(large: Engine) -> None:
     transport = httpx.ASGITransport(create_app(templated(large, "mistral")))
     async with httpx.AsyncClient(transport=transport, base_url="http://engine") as client:
