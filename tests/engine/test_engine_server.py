@@ -183,6 +183,22 @@ async def test_a_client_that_goes_away_frees_its_slot(streamed: bool, steps: int
     assert not any(message.get("more_body") is False for message in sent)
 
 
+@pytest.mark.parametrize("path", ["/completion", "/v1/messages"])
+async def test_a_client_that_leaves_before_its_body_is_there_is_no_failure(
+    path: str, served: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    inbox: asyncio.Queue[Message] = asyncio.Queue()
+    inbox.put_nowait({"type": "http.request", "body": b'{"prompt":', "more_body": True})
+    inbox.put_nowait({"type": "http.disconnect"})
+
+    async def send(message: Message) -> None:
+        assert message.get("status", 400) == 400
+
+    scope = {"type": "http", "method": "POST", "path": path, "headers": [], "query_string": b""}
+    await create_app(served)(scope, inbox.get, send)
+    assert not caplog.records
+
+
 async def test_a_prompt_no_slot_could_hold_is_refused_without_being_tokenised(
     client: httpx.AsyncClient, served: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route as StarletteRoute
 
@@ -59,10 +59,13 @@ async def read_body(request: Request, kind: type[B], empty: bytes = b"") -> B:
     """The body as `kind`, `empty` standing for none; what does not fit is a 400. Reading stops where the body grows
     past any use."""
     raw = b""
-    async for chunk in request.stream():
-        raw += chunk
-        if len(raw) > MAX_BODY_BYTES:
-            raise ApiError(413, f"the body is larger than {MAX_BODY_BYTES >> 20} MiB, more than any context holds")
+    try:
+        async for chunk in request.stream():
+            raw += chunk
+            if len(raw) > MAX_BODY_BYTES:
+                raise ApiError(413, f"the body is larger than {MAX_BODY_BYTES >> 20} MiB, more than any context holds")
+    except ClientDisconnect as error:
+        raise ApiError(400, "the connection was closed before the body was there") from error
     if len(raw) < _LONG_BYTES:
         return _parsed(raw or empty, kind)
     return await asyncio.to_thread(_parsed, raw, kind)
