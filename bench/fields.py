@@ -15,6 +15,7 @@ from pascal_engine.engine import Engine, EngineOptions
 from pascal_engine.sampling.params import SamplingParams
 from pascal_engine.server.app import routes
 from pascal_engine.server.options import ServerOptions
+from pascal_engine.server.passed_over import FOREIGN
 from pascal_engine.server.routes import Route
 from pascal_engine.server.schemas import IGNORED, REFUSED, Body, GenerationBody
 
@@ -27,7 +28,7 @@ INTRO = """\
 
 Made by `python bench/fields.py` from the schemas that check each request. Names are those of llama-server, OpenAI and
 Anthropic. A field that is not in these tables is refused with status 400, and so is a value of a wrong type or out of
-range: nothing is ever ignored but what the table of fields without effect names. A field set to null counts as absent.
+range: nothing is ever ignored but what the tables at the end name. A field set to null counts as absent.
 The same schemas are at `/openapi.json`.
 """
 DEFAULTS = """\
@@ -44,12 +45,19 @@ def page() -> str:
         note = "Besides the fields above:" if shared else ""
         parts += [f"## {_title(route)}", f"{route.summary} {note}".strip(), _accepted(route.body, shared, route.body)]
     parts += ["## Accepted without effect", _ignored(table), "## Refused", REFUSALS, _refused(table)]
+    parts += ["## Of other servers", FOREIGNERS, _foreign()]
     return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
 
 
 REFUSALS = """\
 Fields of llama-server, OpenAI and Anthropic that the engine knows and does not do. The values of the middle column ask
 for nothing and are accepted."""
+
+
+FOREIGNERS = """\
+Clients send these along for other servers, and llama-server passes over them. So do all routes that generate, but for
+`/v1/messages`, where a value asks for nothing, or for what the field of the last column asks for too. Any other value
+is refused."""
 
 
 def _routes() -> list[Route]:
@@ -90,6 +98,14 @@ def _refused(table: list[Route]) -> str:
                 values = ", ".join(f"`{json.dumps(value)}`" for value in neutral)
                 rows.setdefault((f"`{name}`", values), []).append(route.paths[0])
     return _table(("Field", "Accepted values", "Refused by"), [(*row, _paths(at)) for row, at in sorted(rows.items())])
+
+
+def _foreign() -> str:
+    rows = []
+    for name, foreign in sorted(FOREIGN.items()):
+        values = "any" if foreign.neutral is None else ", ".join(f"`{json.dumps(value)}`" for value in foreign.neutral)
+        rows.append((f"`{name}`", values, f"`{foreign.own}`" if foreign.own else ""))
+    return _table(("Field", "Accepted values", "The same as"), rows)
 
 
 def _paths(paths: list[str]) -> str:

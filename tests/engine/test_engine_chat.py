@@ -190,6 +190,22 @@ async def test_what_tool_choice_demands_is_valid_against_the_schema(chat: Post, 
             assert (name, given) == ("now", {})
 
 
+@pytest.mark.parametrize("choice", ["auto", "required"])
+async def test_tools_may_have_keywords_that_no_grammar_holds(chat: Post, choice: str, syntax: str) -> None:
+    """Agents send what the authors of tools wrote: one such keyword must not cost the chat."""
+    keys: Json = {
+        "map": {"type": "object", "propertyNames": {"type": "string"}, "additionalProperties": {"type": "integer"}},
+        "set": {"type": "array", "items": {"type": "boolean"}, "uniqueItems": True, "maxItems": 2},
+        "either": {"oneOf": [{"type": "integer", "maximum": 9}, {"type": "number", "maximum": 9}]},
+        "area": {"type": "string", "format": "textarea", "maxLength": 5},
+        "never": {"not": {}},
+    }
+    parameters = {"type": "object", "properties": keys, "required": ["set"], "if": {}, "dependentRequired": {}}
+    tool = {"type": "function", "function": {"name": "odd", "parameters": parameters}}
+    response = await chat(tools=[tool], tool_choice=choice, max_tokens=2)
+    assert response.status_code == 200, response.text
+
+
 @pytest.mark.parametrize("syntax", ["hermes"], indirect=True)
 @pytest.mark.parametrize("thinking", [False, True])
 async def test_an_answer_follows_its_schema(chat: Post, say: Say, thinking: bool, syntax: str) -> None:
@@ -368,6 +384,14 @@ async def test_what_cannot_be_done_is_a_400(body: Json, part: str, chat: Post, s
     message = response.json()["error"]["message"]
     assert (response.status_code, "\n" in message) == (400, False)
     assert part in message
+
+
+@pytest.mark.parametrize(("name", "parts"), [("qwen-json", False), ("qwen-xml", True), ("gemma", True)])
+async def test_props_tell_which_content_the_template_takes(large: Engine, name: str, parts: bool) -> None:
+    transport = httpx.ASGITransport(create_app(templated(large, name)))
+    async with httpx.AsyncClient(transport=transport, base_url="http://engine") as client:
+        told = (await client.get("/props")).json()["chat_template_caps"]
+    assert (told["supports_typed_content"], told["supports_string_content"]) == (parts, True)
 
 
 async def test_tools_are_refused_where_the_template_has_no_readable_form(large: Engine) -> None:

@@ -86,12 +86,17 @@ def test_what_the_engine_cannot_do_is_refused_with_its_reason(name: str, capsys:
     assert complaint(capsys, name, "x") == f"pascal-engine: error: {name} is not supported: {REFUSED[name]}"
 
 
+@pytest.mark.parametrize("name", ["--spec-draft-n-max", "--spec-ngram-size-n", "--prio-draft", "--draft-whatever"])
+def test_flags_of_drafts_are_refused_by_their_kind(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "there is no speculative decoding" in complaint(capsys, name, "3")
+
+
 def test_what_changes_no_answer_changes_no_setting() -> None:
     plain = settings()
     for flag in NEUTRAL:
         for name in flag.names:
-            value = [] if flag.values is None else [(flag.values or ("1",))[0]]
-            assert settings(name, *value) == plain
+            values = [[]] if flag.values is None else [[value] for value in flag.values or ("1",)]
+            assert all(settings(name, *value) == plain for value in values)
 
 
 def test_no_flag_is_both_accepted_and_refused() -> None:

@@ -226,6 +226,10 @@ def test_samplers_go_by_many_names() -> None:
     assert SamplingParams(samplers=("top-k",)).samplers == ("top_k",)
 
 
+def test_a_link_that_does_nothing_is_left_out_of_the_chain() -> None:
+    assert SamplingParams(samplers=("top_k", "Adaptive_P", "temp")).samplers == ("top_k", "temperature")
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [

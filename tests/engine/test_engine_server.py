@@ -2,7 +2,10 @@
 
 import asyncio
 import json
+import pkgutil
+import threading
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -29,6 +32,35 @@ async def test_health_props_slots_and_models(client: httpx.AsyncClient, served: 
     (model,) = (await client.get("/v1/models")).json()["data"]
     assert model["id"] == "tiny qwen35"
     assert model["meta"]["n_vocab"] == 512
+
+
+@pytest.mark.parametrize(
+    ("slow", "path", "body"),
+    [
+        ("pascal_engine.tokenizer.Tokenizer.decode", "/detokenize", {"tokens": [9]}),
+        ("pascal_engine.server.native.schemas.DetokenizeBody.model_validate", "/detokenize", {"tokens": [9] * 50_000}),
+        ("pascal_engine.server.anthropic.routes.chat_body", "/v1/messages", {"messages": HELLO, "max_tokens": 2}),
+        ("pascal_engine.server.responses.routes.chat_body", "/v1/responses", {"input": "Hi", "max_output_tokens": 2}),
+    ],
+)
+async def test_a_body_that_takes_long_holds_nobody_up(
+    slow: str, path: str, body: Json, post: Post, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, released = threading.Event(), threading.Event()
+    original = pkgutil.resolve_name(slow)
+
+    def held(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        begun.set()
+        assert released.wait(timeout=20)
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(slow, held)
+    answer = asyncio.ensure_future(post(path, **body))
+    assert await asyncio.to_thread(begun.wait, 20)
+    assert (await client.get("/health")).status_code == 200
+    assert not answer.done()
+    released.set()
+    assert (await answer).status_code == 200
 
 
 async def test_tokens_there_and_back(post: Post) -> None:
@@ -149,6 +181,22 @@ async def test_a_client_that_goes_away_frees_its_slot(streamed: bool, steps: int
     engine.scheduler.step()
     assert not engine.scheduler.has_work
     assert not any(message.get("more_body") is False for message in sent)
+
+
+@pytest.mark.parametrize("path", ["/completion", "/v1/messages"])
+async def test_a_client_that_leaves_before_its_body_is_there_is_no_failure(
+    path: str, served: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    inbox: asyncio.Queue[Message] = asyncio.Queue()
+    inbox.put_nowait({"type": "http.request", "body": b'{"prompt":', "more_body": True})
+    inbox.put_nowait({"type": "http.disconnect"})
+
+    async def send(message: Message) -> None:
+        assert message.get("status", 400) == 400
+
+    scope = {"type": "http", "method": "POST", "path": path, "headers": [], "query_string": b""}
+    await create_app(served)(scope, inbox.get, send)
+    assert not caplog.records
 
 
 async def test_a_prompt_no_slot_could_hold_is_refused_without_being_tokenised(

@@ -77,6 +77,69 @@ async def test_values_that_ask_for_nothing_are_accepted(post: Post) -> None:
     assert (await post("/v1/chat/completions", messages=HELLO, max_tokens=2, **neutral)).status_code == 200
 
 
+@pytest.mark.parametrize("path", ["/completion", "/v1/completions", "/v1/chat/completions"])
+async def test_what_clients_send_along_for_other_servers_is_passed_over(path: str, post: Post) -> None:
+    sampling = {"repeat_penalty": 1.1, "rep_pen": 1.1, "repetition_penalty": 1.1, "tfs_z": 1, "top_a": 0, "typical": 1}
+    limits = {"n_predict": 2, "max_new_tokens": 2, "max_tokens": 2, "min_tokens": 0, "truncation_length": 4096}
+    texts = {"stop": ["\n"], "stopping_strings": ["\n"], "negative_prompt": "", "custom_token_bans": ""}
+    ends = {"ban_eos_token": False, "skip_special_tokens": True, "add_bos_token": True, "penalize_nl": False}
+    others = {
+        "speculative.n_max": 16,
+        "slot_id": -1,
+        "keep_alive": "5m",
+        "verbosity": "medium",
+        "prompt_cache_key": "a",
+    }
+    options = {"include_usage": True, "include_obfuscation": False}
+    asked = {"prompt": "a"} if "chat" not in path else {"messages": HELLO}
+    body = {**asked, **sampling, **limits, **texts, **ends, **others, "stream_options": options}
+    response = await post(path, **body)
+    assert response.status_code == 200, response.text
+
+
+@pytest.mark.parametrize(
+    ("extra", "words"),
+    [
+        ({"repetition_penalty": 1.3}, "'repetition_penalty' is another server's name; give 'repeat_penalty' instead"),
+        ({"repetition_penalty": 1.3, "repeat_penalty": 1.2}, "give 'repeat_penalty' instead"),
+        ({"max_new_tokens": 5}, "give 'n_predict' instead"),
+        ({"tfs_z": 0.9}, "'tfs_z' is not supported"),
+        ({"slot_id": 0}, "'slot_id' is not supported"),
+        ({"min_tokens": 5}, "'min_tokens' is not supported"),
+        ({"speculative.magic": 5}, "the field 'speculative.magic' is not known"),
+        ({"stream_options": {"sub field": 5}}, "the field 'stream_options.sub field' is not known"),
+    ],
+)
+async def test_what_they_ask_for_is_not(extra: Json, words: str, post: Post) -> None:
+    assert words in error(await post("/completion", prompt="a", **extra), 400)
+
+
+async def test_the_limit_goes_by_each_of_its_names(post: Post) -> None:
+    for limits in ({"max_completion_tokens": 3}, {"max_completion_tokens": 3, "max_tokens": 2}, {"max_tokens": 3}):
+        answer = (await post("/completion", prompt="a", ignore_eos=True, **limits)).json()
+        assert answer["tokens_predicted"] == 3
+
+
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [
+        ("/completion", "stop"),
+        ("/completion", "dry_sequence_breakers"),
+        ("/v1/chat/completions", "stop"),
+        ("/v1/messages", "stop_sequences"),
+        ("/v1/responses", "stop"),
+    ],
+)
+async def test_no_request_may_have_so_many_texts_that_it_slows_down_others(path: str, field: str, post: Post) -> None:
+    asked = {"prompt": "a"} if path == "/completion" else {"input": "a"} if "resp" in path else {"messages": HELLO}
+    limit = "max_output_tokens" if "resp" in path else "max_tokens"
+    many = [f"text {number}" for number in range(257)]
+    response = await post(path, **asked, **{field: many})
+    assert response.status_code == 400
+    assert f"'{field}" in response.text
+    assert (await post(path, **asked, **{limit: 1, field: many[:-1]})).status_code == 200
+
+
 @pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff\xfe", b"[" * 100_000, b'"text"'])
 async def test_a_body_that_is_no_json_object_is_a_400(content: bytes, client: httpx.AsyncClient) -> None:
     assert "JSON" in error(await client.post("/v1/chat/completions", content=content), 400)

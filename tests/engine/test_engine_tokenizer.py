@@ -1,5 +1,7 @@
 """Text to tokens and back, and chat templates."""
 
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -36,6 +38,24 @@ def test_control_tokens_are_read_only_where_asked_for(tokenizer: Tokenizer) -> N
     assert tokenizer.decode(parsed) == tokenizer.decode(plain) == text
     assert tokenizer.piece(parsed[0]) == b""
     assert len(tokenizer.encode("<think>")) == 1
+
+
+def test_a_long_text_leaves_the_processor_to_other_threads(tokenizer: Tokenizer) -> None:
+    spans: list[float] = []
+
+    def encode() -> None:
+        begun = time.perf_counter()
+        tokenizer.encode("ab cd " * 100_000)
+        spans.append(time.perf_counter() - begun)
+
+    thread = threading.Thread(target=encode)
+    last, longest = time.perf_counter(), 0.0
+    thread.start()
+    while not spans:
+        now = time.perf_counter()
+        last, longest = now, max(longest, now - last)
+    thread.join()
+    assert longest < spans[0] / 2
 
 
 def test_generation_ends_at_the_end_of_turn_and_of_text(tokenizer: Tokenizer) -> None:

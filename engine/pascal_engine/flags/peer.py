@@ -16,6 +16,7 @@ class Neutral:
 
 _PLACEMENT = "places work on cards; this build computes on the processor"
 _LOG = "there is no log but of errors"
+_SWITCH = ("on", "off", "auto", "1", "0", "true", "false", "enabled", "disabled")
 
 NEUTRAL = (
     Neutral(("-ngl", "--gpu-layers", "--n-gpu-layers"), _PLACEMENT, ()),
@@ -25,21 +26,24 @@ NEUTRAL = (
     Neutral(("-ncmoe", "--n-cpu-moe"), _PLACEMENT, ()),
     Neutral(("-cmoe", "--cpu-moe", "-kvo", "--kv-offload", "-nkvo", "--no-kv-offload"), _PLACEMENT),
     Neutral(("--op-offload", "--no-op-offload", "--no-host", "--repack", "-nr", "--no-repack"), _PLACEMENT),
-    Neutral(("-fa", "--flash-attn"), "there is one way to compute attention", ("on", "off", "auto")),
+    Neutral(("-fa", "--flash-attn"), "there is one way to compute attention", _SWITCH),
     Neutral(("-tb", "--threads-batch"), "prompts are computed by the threads of -t", ()),
     Neutral(("-b", "--batch-size"), "prompts are computed in blocks of a fixed size", ()),
     Neutral(("-ub", "--ubatch-size"), "prompts are computed in blocks of a fixed size", ()),
     Neutral(("-cb", "--cont-batching"), "requests always share batches"),
     Neutral(("--no-context-shift", "--no-kv-unified", "-no-kvu"), "contexts are neither shifted nor shared"),
     Neutral(("--mlock", "--mmap", "--no-mmap"), "weights are always mapped into memory"),
+    Neutral(("-lm", "--load-mode"), "weights are always mapped into memory", ()),
     Neutral(("--numa",), "threads are placed by the operating system", ()),
-    Neutral(("--prio",), "threads are placed by the operating system", ()),
-    Neutral(("--poll",), "threads wait without polling", ()),
+    Neutral(("--prio", "--prio-batch"), "threads are placed by the operating system", ()),
+    Neutral(("--poll", "--poll-batch"), "threads wait without polling", ()),
     Neutral(("--swa-full",), "no model that runs here has sliding windows"),
     Neutral(("-ctxcp", "--ctx-checkpoints", "--swa-checkpoints"), "--cache-bytes bounds the checkpoints", ()),
     Neutral(("-cms", "--checkpoint-min-step"), "--cache-bytes bounds the checkpoints", ()),
     Neutral(("-sps", "--slot-prompt-similarity"), "all slots share the prefix cache", ()),
-    Neutral(("--cache-idle-slots", "--cache-prompt"), "what slots held stays in the prefix cache"),
+    Neutral(
+        ("--cache-idle-slots", "--no-cache-idle-slots", "--cache-prompt"), "what slots held stays in the prefix cache"
+    ),
     Neutral(("--cache-reuse",), "only equal beginnings are reused", ()),
     Neutral(("-dt", "--defrag-thold"), "the cache has no holes", ()),
     Neutral(("--keep",), "contexts are never shifted", ()),
@@ -47,11 +51,16 @@ NEUTRAL = (
     Neutral(("-fit", "--fit"), "sizes are what the flags say", ("off",)),
     Neutral(("--jinja",), "chat templates are always Jinja"),
     Neutral(("--prefill-assistant",), "a last message of the assistant is always gone on with"),
-    Neutral(("--no-webui", "--no-ui"), "there is no web page"),
+    Neutral(("--no-webui", "--no-ui", "--no-ui-mcp-proxy", "--no-webui-mcp-proxy"), "there is no web page"),
+    Neutral(("-no-ag", "--no-agent"), "the server has no tools of its own"),
+    Neutral(("--no-mmproj", "--no-mmproj-auto", "--no-mmproj-offload"), "only text is understood"),
+    Neutral(("-e", "--escape", "--no-escape", "--verbose-prompt"), "prompts come with requests"),
+    Neutral(("--tags",), "nothing asks for them", ()),
     Neutral(("--threads-http",), "one event loop serves all connections", ()),
     Neutral(("-to", "--timeout"), "requests never time out", ()),
     Neutral(("--offline",), "nothing is ever downloaded"),
     Neutral(("--log-disable", "--log-prefix", "--log-timestamps", "-v", "--verbose", "--log-verbose"), _LOG),
+    Neutral(("--no-log-prefix", "--no-log-timestamps", "--no-log-jsonl"), _LOG),
     Neutral(("--log-colors",), _LOG, ()),
     Neutral(("-lv", "--verbosity", "--log-verbosity"), _LOG, ()),
 )
@@ -82,9 +91,15 @@ _REFUSED = {
     " --reverse-prompt --no-cache-prompt",
     _WEB: "--webui --ui --path --api-prefix --ui-config --webui-config --ui-config-file --webui-config-file"
     " --ui-mcp-proxy --webui-mcp-proxy --tools --tools-runtime --mcp-servers-config --mcp-servers-json -ag --agent",
+    "sizes are what the flags say; leave it out": "-fitt --fit-target -fitc --fit-ctx -fitp --fit-print",
+    "thoughts have no budget of their own; --reasoning off asks for none": "--reasoning-budget"
+    " --reasoning-budget-message",
+    "it is a variable of the chat template; set it with --chat-template-kwargs": "--reasoning-effort"
+    " --reasoning-preserve --no-reasoning-preserve",
+    "streams are sent without pings; leave it out": "--sse-ping-interval",
     _ONE: "--models-dir --models-preset --models-max --models-autoload --no-models-autoload",
     _CPU: "-dev --device --list-devices -ot --override-tensor --rpc -C --cpu-mask -Cr --cpu-range --cpu-strict -Cb"
-    " --cpu-mask-batch -Crb --cpu-range-batch",
+    " --cpu-mask-batch -Crb --cpu-range-batch --cpu-strict-batch",
     "mirostat and adaptive sampling are not done; use the other samplers": "--mirostat --mirostat-lr --mirostat-ent"
     " --adaptive-target --adaptive-decay -bs --backend-sampling",
     "encryption is not done; put a reverse proxy in front": "--ssl-key-file --ssl-cert-file",
@@ -110,5 +125,7 @@ def refusals(arguments: list[str]) -> Iterator[str]:
     """A sentence for each of the arguments that is a refused flag."""
     for argument in arguments:
         name = argument.partition("=")[0]
-        if name in REFUSED:
-            yield f"{name} is not supported: {REFUSED[name]}"
+        drafts = name.startswith(("--spec-", "--draft-")) or (name.startswith("--") and name.endswith("-draft"))
+        reason = REFUSED.get(name, _DRAFT if drafts else None)
+        if reason is not None:
+            yield f"{name} is not supported: {reason}"

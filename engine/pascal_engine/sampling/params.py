@@ -11,6 +11,8 @@ _ALIASES = {name.replace("_", between): name for name in SAMPLERS for between in
 _ALIASES |= dict(zip(SAMPLERS, SAMPLERS, strict=True)) | {"nucleus": "top_p", "temp": "temperature", "typ": "typ_p"}
 _LETTERS = {"d": "dry", "k": "top_k", "y": "typ_p", "p": "top_p", "s": "top_n_sigma", "m": "min_p", "t": "temperature"}
 _LETTERS |= {"x": "xtc", "e": "penalties"}
+_OFF = ("adaptive_p", "adaptive-p", "adaptivep")
+"""Does nothing in llama-server's chain without `adaptive_target`, which is refused."""
 _LONGEST_CHAIN = 64
 
 
@@ -26,6 +28,7 @@ def chain_of(names: str | Sequence[str]) -> tuple[str, ...]:
     if len(names) > _LONGEST_CHAIN:
         raise SamplingError(f"'samplers' has more than {_LONGEST_CHAIN} entries")
     known = _LETTERS if isinstance(names, str) else _ALIASES
+    names = names if isinstance(names, str) else [name for name in names if name.lower() not in _OFF]
     for name in names:
         if name.lower() not in known:
             raise SamplingError(f"the sampler '{name}' is not known to this engine; known are {', '.join(SAMPLERS)}")

@@ -54,8 +54,12 @@ def from_validation(error: ValidationError) -> ApiError:
     cause = (first.get("ctx") or {}).get("error")
     if isinstance(cause, ValueError):
         return ApiError(400, str(cause))
-    where = ".".join(str(part) for part in first["loc"] if isinstance(part, int) or part.isidentifier())
-    if first["type"] == "extra_forbidden":
+    unknown = first["type"] == "extra_forbidden"
+    *outer, last = first["loc"] or ("",)
+    parts = [part for part in outer if isinstance(part, int) or part.isidentifier()]
+    parts += [last] if unknown or isinstance(last, int) or last.isidentifier() else []
+    where = ".".join(map(str, parts))
+    if unknown:
         return ApiError(400, f"the field '{where}' is not known to this engine")
     return ApiError(400, f"the field '{where}' is wrong: {first['msg']}")
 

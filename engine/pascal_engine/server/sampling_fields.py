@@ -12,6 +12,9 @@ from pascal_engine.server.logit_bias import parse_logit_bias
 RANDOM_SEED = 0xFFFFFFFF
 """What llama-server shows, and takes, for a seed that is to be random."""
 
+MOST_TEXTS = 256
+"""More would slow down everyone's tokens, and no one has use for them."""
+
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Window = Annotated[int, Field(ge=-1, le=2**31 - 1)]
 
@@ -76,7 +79,7 @@ class SamplingFields(BaseModel):
     dry_penalty_last_n: Window | None = Field(
         None, description="How many of the last tokens are searched for repetitions; 0 is none, -1 all."
     )
-    dry_sequence_breakers: Annotated[list[str], Field(min_length=1)] | None = Field(
+    dry_sequence_breakers: Annotated[list[str], Field(min_length=1, max_length=MOST_TEXTS)] | None = Field(
         None, description="Texts across which no repetition is seen."
     )
     samplers: list[str] | str | None = Field(

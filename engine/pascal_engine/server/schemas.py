@@ -1,7 +1,7 @@
 """Request bodies. What this engine cannot do is refused here, never ignored."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -9,7 +9,8 @@ from pascal_engine.engine import Engine
 from pascal_engine.sampling.constraint import Constraint
 from pascal_engine.schedule.sequence import GenerationRequest
 from pascal_engine.server.errors import not_supported
-from pascal_engine.server.sampling_fields import SamplingFields
+from pascal_engine.server.passed_over import FOREIGN, Foreign
+from pascal_engine.server.sampling_fields import MOST_TEXTS, SamplingFields
 
 REFUSED: Mapping[str, tuple[object, ...]] = {
     "adaptive_target": (-1,),
@@ -61,6 +62,8 @@ REFUSED: Mapping[str, tuple[object, ...]] = {
 nothing: these are accepted."""
 
 Limit = Annotated[int, Field(ge=-1, lt=2**31)]
+Texts = Annotated[list[str], Field(max_length=MOST_TEXTS)]
+"""Texts that each token of the answer is held against."""
 
 IGNORED: dict[str, Any] = {"x-ignored": True}
 """Marks a field that changes nothing, whatever its value."""
@@ -72,6 +75,7 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
     refused: ClassVar[Mapping[str, tuple[object, ...]]] = REFUSED
+    foreign: ClassVar[Mapping[str, Foreign]] = {}
 
     @model_validator(mode="before")
     @classmethod
@@ -82,28 +86,39 @@ class Body(BaseModel):
         for key in sorted(given.keys() & cls.refused.keys() - cls.model_fields.keys()):
             if given.pop(key) not in cls.refused[key]:
                 raise not_supported(f"'{key}'")
+        for key in sorted(given.keys() & cls.foreign.keys() - cls.model_fields.keys()):
+            cls.foreign[key].check(key, given.pop(key), given)
         return given
 
 
 class StreamOptions(BaseModel):
+    """Obfuscation pads streams against eavesdroppers, which is not done."""
+
     model_config = ConfigDict(extra="forbid", strict=True)
 
     include_usage: bool = False
+    include_obfuscation: Literal[False] = False
 
 
 class GenerationBody(SamplingFields, Body):
     """What all generating routes have in common; names and defaults are llama-server's."""
 
+    foreign: ClassVar[Mapping[str, Foreign]] = FOREIGN
+
     model: str | None = Field(None, description="Any name: there is one model.", json_schema_extra=IGNORED)
     stream: bool = Field(False, description="The answer comes in parts, as server-sent events.")
     stream_options: StreamOptions = Field(
-        default_factory=StreamOptions, description="`include_usage`: a last chunk tells the counts of tokens."
+        default_factory=StreamOptions,
+        description="`include_usage`: a last chunk tells the counts of tokens. `include_obfuscation` may be false.",
     )
     max_tokens: Limit | None = Field(None, description="The same as `n_predict`, which goes first.")
+    max_completion_tokens: Limit | None = Field(
+        None, description="The same as `n_predict`, which goes first; it goes before `max_tokens`."
+    )
     n_predict: Limit | None = Field(
         None, description="The most tokens to generate; -1 for no limit but the context, 0 only computes the prompt."
     )
-    stop: str | list[str] = Field(default_factory=list, description="Texts that end the answer and are not part of it.")
+    stop: str | Texts = Field(default_factory=list, description="Texts that end the answer and are not part of it.")
     grammar: str = Field("", description="A grammar in GBNF that the answer follows.")
     json_schema: dict[str, Any] | bool | None = Field(
         None, description="A JSON schema that the answer follows; an empty object stands for any object."
@@ -120,6 +135,9 @@ class GenerationBody(SamplingFields, Body):
     metadata: dict[str, Any] = Field(default_factory=dict, description="Changes nothing.", json_schema_extra=IGNORED)
     store: bool = Field(False, description="Nothing is ever stored.", json_schema_extra=IGNORED)
     service_tier: str = Field("", description="Changes nothing.", json_schema_extra=IGNORED)
+    prompt_cache_key: str = Field("", description="Changes nothing.", json_schema_extra=IGNORED)
+    prompt_cache_retention: str = Field("", description="Changes nothing.", json_schema_extra=IGNORED)
+    safety_identifier: str = Field("", description="Changes nothing.", json_schema_extra=IGNORED)
     n_keep: int = Field(0, description="Contexts are never shifted.", json_schema_extra=IGNORED)
     n_discard: int = Field(0, description="Contexts are never shifted.", json_schema_extra=IGNORED)
     n_cache_reuse: int = Field(0, description="Only equal beginnings are reused.", json_schema_extra=IGNORED)
@@ -135,7 +153,8 @@ class GenerationBody(SamplingFields, Body):
 
     def limit(self, engine: Engine) -> int | None:
         """The most tokens to generate, None for no limit but the context."""
-        given = next((value for value in (self.n_predict, self.max_tokens) if value is not None), None)
+        limits = (self.n_predict, self.max_completion_tokens, self.max_tokens)
+        given = next((value for value in limits if value is not None), None)
         if given is None:
             return engine.defaults.max_tokens
         return None if given < 0 else given

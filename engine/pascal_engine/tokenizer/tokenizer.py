@@ -108,7 +108,8 @@ class Tokenizer:
         # Lone surrogates, which JSON can carry, have no UTF-8 form.
         text = text.encode("utf-8", "replace").decode("utf-8")
         encoder = self._with_special if parse_special else self._plain
-        ids: list[int] = encoder.encode(text, add_special_tokens=False).ids
+        # Of the library's ways this is the one that lets other threads go on meanwhile: a text may take seconds.
+        ids: list[int] = encoder.encode_batch_fast([text], add_special_tokens=False)[0].ids
         vocabulary = self._vocabulary
         if add_special and vocabulary.add_bos and vocabulary.bos is not None and ids[:1] != [vocabulary.bos]:
             return [vocabulary.bos, *ids]

@@ -1,5 +1,7 @@
 """The endpoints of the Anthropic Messages API."""
 
+import asyncio
+
 from starlette.responses import JSONResponse, Response
 
 from pascal_engine.engine import Engine
@@ -14,7 +16,7 @@ from pascal_engine.server.respond import stream, whole
 
 async def create_message(engine: Engine, body: MessagesBody, *, hygiene: bool) -> Response:
     """/v1/messages."""
-    run = await start_chat(engine, chat_body(body, hygiene=hygiene))
+    run = await start_chat(engine, await asyncio.to_thread(chat_body, body, hygiene=hygiene))
     shape = MessageShape(body.model or engine.info.name, run.n_prompt)
     if body.stream:
         return stream(run, shape.frames, frame_of, begin=shape.begin())
@@ -23,4 +25,5 @@ async def create_message(engine: Engine, body: MessagesBody, *, hygiene: bool) -
 
 async def count_message(engine: Engine, body: CountTokensBody, *, hygiene: bool) -> Response:
     """/v1/messages/count_tokens: the tokens of the prompt that /v1/messages would make."""
-    return JSONResponse({"input_tokens": await count_tokens(engine, chat_body(body, hygiene=hygiene))})
+    chat = await asyncio.to_thread(chat_body, body, hygiene=hygiene)
+    return JSONResponse({"input_tokens": await count_tokens(engine, chat)})

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from pascal_engine.server.schemas import IGNORED, Body
+from pascal_engine.server.schemas import IGNORED, Body, Texts
 
 Blocks = str | list[dict[str, Any]]
 """Text, or content blocks, which `translate.py` checks one by one."""
@@ -101,9 +101,7 @@ class MessagesBody(CountTokensBody):
         4096, description="The most tokens to generate, thinking included."
     )
     stream: bool = Field(False, description="The answer comes in parts, as server-sent events.")
-    stop_sequences: list[str] = Field(
-        default_factory=list, description="Texts that end the answer and are not part of it."
-    )
+    stop_sequences: Texts = Field(default_factory=list, description="Texts that end the answer and are not part of it.")
     temperature: Annotated[float, Field(ge=0)] | None = Field(
         None, description="As on the other routes; the default is the server's."
     )

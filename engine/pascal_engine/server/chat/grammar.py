@@ -10,6 +10,8 @@ from pascal_engine.server.chat.schema import ChatBody, Function
 
 # As templates write arguments, so that the next prompt repeats the answer token by token.
 _SPACING = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+# Others write the schemas of tools, with keywords that no grammar can hold: those are passed over.
+_OF_ARGUMENTS = {**_SPACING, "lenient": True}
 _ANYTHING = "/(?s:.*)/"
 _GAP = "gap: /\\n{0,2}/\n"
 # Text that ends with a tag is matched lazily, without regard to the rest: what begins with a thought must not match.
@@ -79,7 +81,7 @@ def _call_rules(functions: Sequence[Function], dialect: Dialect, several: bool) 
 
 def _json_rules(index: int, function: Function) -> list[str]:
     opening = f'{{"name": {_quoted(function.name)}, "arguments": '
-    schema = {**function.schema_of_arguments, "x-guidance": _SPACING}
+    schema = {**function.schema_of_arguments, "x-guidance": _OF_ARGUMENTS}
     return [f'function_{index}: {_quoted(opening)} arguments_{index} "}}"', f"arguments_{index}: %json {_dump(schema)}"]
 
 
@@ -113,7 +115,7 @@ def _parameter_rules(name: str, key: str, schema: Mapping[str, object]) -> list[
     if "string" in types.names or not types.names:
         return [f"{name}: {opening} {name}_text", _text_rule(f"{name}_text")]
     shared = {part: schema[part] for part in ("$defs", "definitions") if part in schema}
-    value = {**shared, **wanted, "x-guidance": _SPACING}
+    value = {**shared, **wanted, "x-guidance": _OF_ARGUMENTS}
     return [f"{name}: {opening} {name}_value {closing}", f"{name}_value: %json {_dump(value)}"]
 
 

@@ -10,7 +10,7 @@ from pascal_engine.sampling.constraint import Constraint
 from pascal_engine.sampling.params import SamplingParams
 from pascal_engine.server.chat.messages import Message
 from pascal_engine.server.errors import from_validation, not_supported
-from pascal_engine.server.schemas import IGNORED, Body, GenerationBody, Limit
+from pascal_engine.server.schemas import Body, GenerationBody
 
 MOST_LOGPROBS = 20
 
@@ -173,7 +173,6 @@ class ChatBody(GenerationBody, PromptBody):
     """/v1/chat/completions."""
 
     n: Annotated[int, Field(ge=1)] = Field(1, description="Answers to give; at most as many as there are slots.")
-    max_completion_tokens: Limit | None = Field(None, description="The same as `max_tokens`.")
     parallel_tool_calls: bool = Field(True, description="Whether one answer may call several functions.")
     response_format: ResponseFormat | None = Field(
         None, description="`text`, `json_object`, or `json_schema` with the schema that the answer follows."
@@ -187,13 +186,9 @@ class ChatBody(GenerationBody, PromptBody):
     )
     return_progress: bool = Field(False, description="A stream tells how far the prompt is, in `prompt_progress`.")
     timings_per_token: bool = Field(False, description="Each chunk of a stream holds `timings`.")
-    prompt_cache_key: str = Field("", description="Changes nothing.", json_schema_extra=IGNORED)
-    safety_identifier: str = Field("", description="Changes nothing.", json_schema_extra=IGNORED)
 
     @model_validator(mode="after")
     def _check_chat(self) -> Self:
-        if self.max_completion_tokens is not None:
-            self.max_tokens = self.max_completion_tokens
         if self.top_logprobs is not None and not self.logprobs:
             raise ValueError("'top_logprobs' needs 'logprobs' to be true")
         if self.schema_wanted is not None and self.functions and self.choice.mode == "required":

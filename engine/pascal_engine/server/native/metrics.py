@@ -21,10 +21,12 @@ class Metrics:
 
     def scrape(self) -> str:
         """All series, each with its help and type."""
+        # Looked at first: what is no longer in a slot has been counted.
+        processing = sum(slot.sequence is not None for slot in self._scheduler.slots)
         now = replace(self._scheduler.counters)
         before, self._before = self._before, now
         lines = [line for name, help_, value in self._counters(now) for line in _series("counter", name, help_, value)]
-        return "\n".join([*lines, *self._gauges(now, before)]) + "\n"
+        return "\n".join([*lines, *self._gauges(now, before, processing)]) + "\n"
 
     def _counters(self, now: Counters) -> list[tuple[str, str, float]]:
         return [
@@ -40,10 +42,9 @@ class Metrics:
             ("spec_decode_num_drafts_total", "Drafts: none.", 0),
         ]
 
-    def _gauges(self, now: Counters, before: Counters) -> list[str]:
+    def _gauges(self, now: Counters, before: Counters, processing: int) -> list[str]:
         prompts = _rate(now.prompt_tokens - before.prompt_tokens, now.prompt_seconds - before.prompt_seconds)
         answers = _rate(now.n_steps - before.n_steps, now.predicted_seconds - before.predicted_seconds)
-        processing = sum(slot.is_processing for slot in self._scheduler.slots)
         gauges = [
             ("prompt_tokens_seconds", "Prompt tokens a second of a request, since the last scrape.", prompts),
             ("predicted_tokens_seconds", "Tokens of an answer a second, since the last scrape.", answers),

@@ -45,18 +45,18 @@ def props(engine: Engine, options: ServerOptions) -> dict[str, Any]:
 
 
 def _capabilities(template: ChatTemplate) -> dict[str, bool]:
-    """What a chat template can show, by what it names."""
-    tools = dialect_of(template).tools is not None
+    """What a chat template can show: found by trying, or by what it names."""
+    tools, shapes = dialect_of(template).tools is not None, template.capabilities
     return {
         "supports_object_arguments": tools,
         "supports_parallel_tool_calls": tools,
         "supports_preserve_reasoning": "reasoning_content" in template.source,
         "supports_reasoning_effort": "reasoning_effort" in template.source,
-        "supports_string_content": True,
+        "supports_string_content": shapes.content_as_text,
         "supports_system_role": "system" in template.source or "message.role" in template.source,
         "supports_tool_calls": tools,
         "supports_tools": tools,
-        "supports_typed_content": False,
+        "supports_typed_content": shapes.content_as_parts,
     }
 
 

@@ -12,17 +12,23 @@ from pascal_engine.tokenizer import Tokenizer
 
 async def tokenize(engine: Engine, body: TokenizeBody) -> Response:
     """Token ids of a text."""
-    # Of any length, which is why it is done beside the event loop.
-    tokens = await asyncio.to_thread(
-        mixed_tokens, engine, body.content, add_special=body.add_special, parse_special=body.parse_special
-    )
+    # Of any length, which is why it is done beside the event loop, as is the other way.
+    return await asyncio.to_thread(_tokenized, engine, body)
+
+
+async def detokenize(engine: Engine, body: DetokenizeBody) -> Response:
+    """The text of token ids."""
+    return await asyncio.to_thread(_detokenized, engine, body)
+
+
+def _tokenized(engine: Engine, body: TokenizeBody) -> Response:
+    tokens = mixed_tokens(engine, body.content, add_special=body.add_special, parse_special=body.parse_special)
     if not body.with_pieces:
         return JSONResponse({"tokens": tokens})
     return JSONResponse({"tokens": [{"id": token, "piece": _piece(engine.tokenizer, token)} for token in tokens]})
 
 
-async def detokenize(engine: Engine, body: DetokenizeBody) -> Response:
-    """The text of token ids."""
+def _detokenized(engine: Engine, body: DetokenizeBody) -> Response:
     check_tokens(engine, body.tokens)
     return JSONResponse({"content": engine.tokenizer.decode(body.tokens)})
 

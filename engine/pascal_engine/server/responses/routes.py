@@ -1,5 +1,7 @@
 """The endpoints of the Responses API."""
 
+import asyncio
+
 from starlette.responses import JSONResponse, Response
 
 from pascal_engine.engine import Engine
@@ -14,7 +16,7 @@ from pascal_engine.server.responses.translate import chat_body
 
 async def create_response(engine: Engine, body: ResponsesBody, *, hygiene: bool) -> Response:
     """/v1/responses."""
-    chat = chat_body(body)
+    chat = await asyncio.to_thread(chat_body, body)
     run = await start_chat(engine, cleaned(chat) if hygiene else chat)
     shape = ResponseShape(body, body.model or engine.info.name)
     if body.stream:
@@ -24,6 +26,6 @@ async def create_response(engine: Engine, body: ResponsesBody, *, hygiene: bool)
 
 async def count_input(engine: Engine, body: InputTokensBody, *, hygiene: bool) -> Response:
     """/v1/responses/input_tokens: the tokens of the prompt that /v1/responses would make."""
-    chat = chat_body(body)
+    chat = await asyncio.to_thread(chat_body, body)
     n_tokens = await count_tokens(engine, cleaned(chat) if hygiene else chat)
     return JSONResponse({"object": "response.input_tokens", "input_tokens": n_tokens})

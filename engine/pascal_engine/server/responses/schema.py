@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from pascal_engine.server.errors import not_supported
-from pascal_engine.server.schemas import IGNORED, REFUSED, Body, GenerationBody, StreamOptions
+from pascal_engine.server.schemas import IGNORED, REFUSED, Body, GenerationBody
 
 
 class Reasoning(BaseModel):
@@ -25,12 +25,6 @@ class Text(BaseModel):
 
     format: dict[str, Any] = Field(default_factory=lambda: {"type": "text"})
     verbosity: Literal["medium"] | None = None
-
-
-class ObfuscationOptions(StreamOptions):
-    """Usage comes with the last event anyway. Obfuscation pads streams against eavesdroppers, which is not done."""
-
-    include_obfuscation: Literal[False] = False
 
 
 class InputTokensBody(Body):
@@ -90,13 +84,7 @@ class ResponsesBody(GenerationBody, InputTokensBody):
     max_output_tokens: Annotated[int, Field(ge=1, lt=2**31)] | None = Field(
         None, description="The same as `max_tokens`, which it goes before."
     )
-    stream_options: ObfuscationOptions = Field(
-        default_factory=ObfuscationOptions, description="`include_obfuscation` may be false, which it always is."
-    )
     client_metadata: dict[str, Any] | None = Field(None, description="Changes nothing.", json_schema_extra=IGNORED)
-    prompt_cache_key: str = Field("", description="Changes nothing.", json_schema_extra=IGNORED)
-    prompt_cache_retention: str = Field("", description="Changes nothing.", json_schema_extra=IGNORED)
-    safety_identifier: str = Field("", description="Changes nothing.", json_schema_extra=IGNORED)
 
     @model_validator(mode="after")
     def _check_response(self) -> Self:
