@@ -27,8 +27,9 @@ INTRO = """\
 # Fields of the API
 
 Made by `python bench/fields.py` from the schemas that check each request. Names are those of llama-server, OpenAI and
-Anthropic. A field that is not in these tables is refused with status 400, and so is a value of a wrong type or out of
-range: nothing is ever ignored but what the tables at the end name. A field set to null counts as absent.
+Anthropic. A value of a wrong type or out of range is refused with status 400, and so is what llama-server can do and
+this engine cannot: the tables at the end name it. A field that is in no table is passed over, as llama-server does,
+since clients send such fields along for other servers. A field set to null counts as absent.
 The same schemas are at `/openapi.json`.
 """
 DEFAULTS = """\

@@ -270,7 +270,6 @@ IMAGE: Json = {"type": "image", "source": {"type": "base64", "media_type": "imag
         ({"tool_choice": {"type": "any"}}, "there are no 'tools'"),
         ({"output_config": {"format": {"type": "regex"}}}, "'output_config.format'"),
         ({"mcp_servers": [{}]}, "'mcp_servers' is not supported"),
-        ({"colour": "red"}, "'colour' is not known"),
         ({"context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]}}, "'context_management'"),
     ],
 )

@@ -191,7 +191,6 @@ async def test_logit_bias_in_all_its_forms(served: Engine) -> None:
         ({"n_cmpl": 129}, "'n_cmpl' is wrong"),
         ({"n_cmpl": 65, "prompt": ["a", "b"]}, "more than 128 answers"),
         ({"n_indent": 4}, "'n_indent' is not supported"),
-        ({"infill": True}, "'infill' is not known"),
     ],
 )
 async def test_fields_out_of_range_and_not_done_are_refused(fields: Json, words: str, post: Post) -> None:

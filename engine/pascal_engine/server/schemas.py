@@ -1,4 +1,4 @@
-"""Request bodies. What this engine cannot do is refused here, never ignored."""
+"""Request bodies. What llama-server can do and this engine cannot is refused here, never ignored."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -70,9 +70,10 @@ IGNORED: dict[str, Any] = {"x-ignored": True}
 
 
 class Body(BaseModel):
-    """A JSON object; a field set to null counts as absent."""
+    """A JSON object; a field set to null counts as absent, and so does one that llama-server does not know either:
+    clients send such fields along for other servers."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
 
     refused: ClassVar[Mapping[str, tuple[object, ...]]] = REFUSED
     foreign: ClassVar[Mapping[str, Foreign]] = {}
@@ -94,7 +95,7 @@ class Body(BaseModel):
 class StreamOptions(BaseModel):
     """Obfuscation pads streams against eavesdroppers, which is not done."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="ignore", strict=True)
 
     include_usage: bool = False
     include_obfuscation: Literal[False] = False

@@ -26,7 +26,6 @@ _MODELS = (
 )
 
 _STRICTER = (
-    Allowed("*-unknown-field", "status", "", _STRICT),
     Allowed("completion-mirostat", "status", "", _STRICT),
     Allowed("openai-completion-suffix", "status", "", _STRICT),
     Allowed("openai-completion-best-of", "status", "", _STRICT),
