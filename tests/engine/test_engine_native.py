@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import threading
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -11,6 +12,7 @@ import httpx
 import pytest
 
 from pascal_engine.engine import Engine, EngineOptions, RequestDefaults
+from pascal_engine.sampling.constraint import Constraint, ConstraintError
 from pascal_engine.sampling.params import SAMPLERS, SamplingParams
 from pascal_engine.schedule.sequence import GenerationRequest
 from pascal_engine.server import create_app
@@ -479,3 +481,22 @@ async def test_the_name_is_the_alias(data: Path) -> None:
     async with httpx.AsyncClient(transport=httpx.ASGITransport(create_app(engine)), base_url="http://e") as client:
         models = (await client.get("/v1/models")).json()
     assert models["data"][0]["id"] == models["models"][0]["name"] == "small"
+
+
+async def test_grammars_that_take_long_hold_up_nobody_else(
+    full: httpx.AsyncClient, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A dozen of them once took all threads that other requests are tokenised on."""
+    go_on = threading.Event()
+
+    def slow(grammar: str) -> Constraint:
+        assert go_on.wait(30)
+        raise ConstraintError("the grammar took too long")
+
+    monkeypatch.setattr(engine.constraints, "from_gbnf", slow)
+    held = [asyncio.ensure_future(full.post("/completion", json={"prompt": "a", "grammar": "x"})) for _ in range(40)]
+    try:
+        assert (await full.post("/completion", json={"prompt": "a", **GREEDY})).status_code == 200
+    finally:
+        go_on.set()
+    assert {answer.status_code for answer in await asyncio.gather(*held)} == {400}

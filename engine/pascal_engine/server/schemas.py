@@ -163,6 +163,11 @@ class GenerationBody(SamplingFields, Body):
     def stop_words(self) -> tuple[str, ...]:
         return tuple(word for word in ([self.stop] if isinstance(self.stop, str) else self.stop) if word)
 
+    @property
+    def holds_answer(self) -> bool:
+        """Whether a grammar is to be compiled."""
+        return bool(self.grammar) or self.json_schema is not None
+
     def constraint(self, engine: Engine) -> Constraint | None:
         """What `grammar` or `json_schema` holds the answer to. Raises `ConstraintError`."""
         if self.grammar:

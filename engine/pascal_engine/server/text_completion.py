@@ -1,6 +1,5 @@
 """OpenAI's legacy route /v1/completions: text goes on, in one or several choices for one or several prompts."""
 
-import asyncio
 import time
 import uuid
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from pascal_engine.engine import Engine
 from pascal_engine.schedule.sequence import Delta, Finished, GenerationRequest, Usage
 from pascal_engine.server.errors import not_supported
 from pascal_engine.server.generations import Generations, Indexed
+from pascal_engine.server.preparing import prepared
 from pascal_engine.server.prompts import prompt_tokens
 from pascal_engine.server.respond import frame, stream, whole
 from pascal_engine.server.schemas import GenerationBody
@@ -68,7 +68,7 @@ class TextCompletionBody(GenerationBody):
 
 async def complete(engine: Engine, body: TextCompletionBody) -> Response:
     """Starts all choices and answers in one piece or as a stream."""
-    prompts, requests = await asyncio.to_thread(_plan, engine, body)
+    prompts, requests = await prepared(_plan, engine, body)
     run = Generations(engine, requests)
     shape = _Shape(engine, body, prompts)
     return stream(run, shape.frames, end="data: [DONE]\n\n") if body.stream else whole(run, shape.answer)

@@ -1,6 +1,5 @@
 """One chat on its way: from the body of a request to the events of its answer."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Literal
@@ -12,19 +11,20 @@ from pascal_engine.server.chat.parser import OutputParser
 from pascal_engine.server.chat.plan import ChatPlan
 from pascal_engine.server.chat.schema import ChatBody
 from pascal_engine.server.generation import Generation
+from pascal_engine.server.preparing import prepared
 
 
 async def start_chat(engine: Engine, body: ChatBody) -> "ChatRun":
     """Begins the answer to a chat. Whatever is wrong with the body is an `ApiError` or another error that
     server/errors.py translates; then nothing was begun."""
-    plan = await asyncio.to_thread(ChatPlan.make, engine, body)
+    plan = await prepared(ChatPlan.make, engine, body)
     return ChatRun(engine, plan.request, OutputParser(plan.dialect, plan.thinking, plan.functions))
 
 
 async def start_choices(engine: Engine, body: ChatBody) -> list["ChatRun"]:
     """Begins `body.n` answers to one chat, whose prompt is prefilled once. With a seed, each answer has its own:
     the seed, the seed + 1, and so on. As with llama-server, an answer that goes on with a message holds that too."""
-    plan = await asyncio.to_thread(ChatPlan.make, engine, body)
+    plan = await prepared(ChatPlan.make, engine, body)
     runs: list[ChatRun] = []
     try:
         for index in range(body.n):

@@ -202,6 +202,10 @@ class ChatBody(GenerationBody, PromptBody):
             return self.response_format.wanted
         return {"type": "object"} if self.json_schema == {} else self.json_schema
 
+    @property
+    def holds_answer(self) -> bool:
+        return bool(self.grammar or self.functions) or self.schema_wanted is not None
+
     def constraint(self, engine: Engine) -> Constraint | None:
         # A schema holds behind the thought, which needs the prompt.
         return engine.constraints.from_gbnf(self.grammar) if self.grammar else None

@@ -1,6 +1,5 @@
 """llama-server's own route, /completion."""
 
-import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,13 +10,14 @@ from pascal_engine.schedule.sequence import Embedded, Finished, GenerationReques
 from pascal_engine.server.generations import Generations, Indexed
 from pascal_engine.server.native.answer import Answer
 from pascal_engine.server.native.schemas import NativeCompletionBody
+from pascal_engine.server.preparing import prepared
 from pascal_engine.server.prompts import prompt_tokens
 from pascal_engine.server.respond import frame, stream, whole
 
 
 async def complete(engine: Engine, body: NativeCompletionBody) -> Response:
     """Answers each prompt, in one piece or as a stream."""
-    requests = await asyncio.to_thread(_requests, engine, body)  # tokens and grammars may take a while
+    requests = await prepared(_requests, engine, body)  # tokens and grammars may take a while
     run = Generations(engine, requests)
     answers = [Answer(engine, body, request, index) for index, request in enumerate(requests)]
 
