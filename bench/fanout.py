@@ -19,15 +19,11 @@ from machine import machine
 from rich.progress import track
 
 from decomp_router.decompose.decomposer import load
-from decomp_router.demo import CONSOLE, ENGINE_FLAGS
+from decomp_router.demo import CONSOLE, ENGINE_FLAGS, INDEPENDENT
 from decomp_router.execute.branches import Branches
 from decomp_router.proxy.engine import running_engine
 
 TOKENS = 360
-INDEPENDENT = (
-    "Explain in detail how the tides work. Write a story about a fox who learns to swim. "
-    "Describe step by step how a refrigerator keeps food cold."
-)
 
 
 def request(**fields: object) -> dict[str, Any]:

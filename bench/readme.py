@@ -168,7 +168,7 @@ def _fanout() -> list[str]:
     speedup, machine = result["speedup"], result["machine"]
     return [
         f"What fanning out can win: {result['width']} branches at the same time against one linear answer of as many "
-        f"tokens ({result['tokens']}), {result['model']} in the bundled NumPy engine on {machine['cores']} cores "
+        f"tokens ({result['tokens']}), {result['model']} in the bundled engine on {machine['cores']} cores "
         f"({machine['cpu']}): {speedup['median']:.2f}x (median of {len(result['seconds'])} pairs, "
         f"{speedup['min']:.2f}x to {speedup['max']:.2f}x; `bench/fanout.py`)."
     ]
