@@ -123,4 +123,5 @@ def test_penalties_without_measure_stay_finite() -> None:
     sampler = Sampler(replace(huge, seed=1), tiny_tokenizer(), 64, [1, 2] * 8)
     random = Random(0)
     for _ in range(5):
-        sampler.sample(np.array([random.uniform(-50, 50) for _ in range(6)], np.float32))
+        drawn = sampler.sample(np.array([random.uniform(-50, 50) for _ in range(6)], np.float32))
+        assert 0 <= drawn.token < 6
